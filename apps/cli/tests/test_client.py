@@ -29,7 +29,7 @@ REFUSAL = {"_tag": "SessionNotFoundError", "message": "Session not found: ses_a"
 
 
 class Server:
-    """Gives every request the same response and keeps the requests."""
+    """Gives every request the same response and records the requests."""
 
     def __init__(self, answer: httpx.Response | None) -> None:
         self._answer = answer
@@ -158,7 +158,7 @@ QUESTION = QuestionRequest(
 
 
 async def test_what_people_answer_goes_to_the_session_that_asked() -> None:
-    """K-15, K-20, N-24: once, with words, with labels, and not at all."""
+    """K-15, K-20, N-24: a reply may be a word, a text, labels, or a rejection."""
     server = Server(httpx.Response(204))
     client = server.client()
 

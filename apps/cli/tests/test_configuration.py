@@ -1,4 +1,4 @@
-"""The configuration a stack runs with."""
+"""The configuration of a stack."""
 
 import stat
 import tomllib

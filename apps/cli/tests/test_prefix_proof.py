@@ -1,11 +1,11 @@
-"""The proof of the prefix: inside one epoch a request opens with the whole of the one before.
+"""Inside one epoch each request starts with the whole request before it, on every protocol.
 
-The serialised body of turn n, up to its last message, is a byte prefix of turn n+1's, on every wire.
-The last message may still grow: results and system updates join it. Two things are set aside:
-- Anthropic's cache breakpoint moves to what was said last; it marks the prefix and is no part of
-  what is cached, so bodies are compared without breakpoints.
-- Chat vendors want plain reasoning text back only inside an open tool loop, so it leaves when the
-  user speaks again; reasoning here has the form that stays (`reasoning_details`).
+The serialised body of turn n, without its last message, is a byte prefix of the body of turn n+1.
+The last message may still grow, because results and system updates join it. Two exceptions:
+- Anthropic's cache breakpoint moves with the last message. It marks the cached prefix and is no
+  part of it, so the test compares bodies without breakpoints.
+- Chat vendors take plain reasoning text only inside an open tool loop, so it leaves with the next
+  prompt. Reasoning here has the form that stays (`reasoning_details`).
 """
 
 from typing import Any, Final
@@ -63,7 +63,7 @@ def test_a_request_opens_with_the_whole_of_the_one_before(
 def test_native_system_messages_keep_the_prefix_while_the_model_answers(
     history: list[Round],
 ) -> None:
-    """O-20: a native update stands before an answer; after an empty one it would be wrapped."""
+    """O-20: a native update stands before an answer; after an empty answer it is wrapped."""
     rounds_with_answers = [
         Round(round_.prompts, round_.update, Answer("so", None, round_.answer.local, False, False))  # noqa: FBT003
         for round_ in history

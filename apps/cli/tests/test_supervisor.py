@@ -35,7 +35,7 @@ def test_a_process_that_had_settled_restarts_fast_again() -> None:
 
 
 class Server:
-    """A process whose restoring never ends by itself."""
+    """A process whose restore step never ends by itself."""
 
     def __init__(self, log: Path) -> None:
         self.starts = 0
@@ -56,7 +56,7 @@ async def _ready() -> None:
 
 
 async def test_one_that_dies_again_before_it_was_revived_is_started_again(tmp_path: Path) -> None:
-    """Restoring needs the process, so a new death must end it."""
+    """The restore step needs the process, so a new death must end the step."""
     server = Server(tmp_path / "log")
     process = SupervisedProcess("server", 0, server.prepare, _ready, restore=server.restore)
     await process.start()
@@ -72,7 +72,7 @@ async def test_one_that_dies_again_before_it_was_revived_is_started_again(tmp_pa
 
 
 def test_ports_for_servers_are_not_those_of_connections() -> None:
-    """A server that is killed finds its port free, because no connection gets it meanwhile."""
+    """A killed server finds its port free, because connections use other ports."""
     with socket.socket() as connection:
         connection.bind(("127.0.0.1", 0))
         ephemeral_port = connection.getsockname()[1]
@@ -163,6 +163,6 @@ def test_a_closed_directory_on_the_way_is_found(tmp_path: Path) -> None:
     (directory / "inner").mkdir(parents=True)
     directory.chmod(0o700)
 
-    # The test's own directory may lie behind a closed one.
+    # The temporary directory may itself lie behind a closed directory.
     assert closed_parent(directory / "inner") in {directory, closed_parent(tmp_path)}
     assert closed_parent(Path("/")) is None

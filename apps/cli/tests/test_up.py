@@ -149,7 +149,7 @@ async def test_what_dies_is_started_again(state: Path) -> None:
         before = {name: stack.pid(name) for name in ("nats", "postgres", "ingest")}
         for name in before:
             stack.kill(name, 0, signal.SIGKILL)
-        # A death has no event to wait for.
+        # Nothing signals a death, so the test polls.
         while any(stack.pid(name) in {before[name], None} for name in before):
             await asyncio.sleep(0.05)
         await stack.wait_ready()

@@ -129,7 +129,7 @@ async def test_one_session_and_the_whole_log_are_read_in_order() -> None:
 async def test_what_cannot_be_read_of_one_session_is_a_violation_like_in_the_whole_log(
     tmp_path: Path,
 ) -> None:
-    """H-19: the commits around it are examined too, and an export keeps it byte for byte."""
+    """H-19: verify reads the commits around it too, and an export keeps its bytes."""
     eventlog, garbage = memory_eventlog(), b"\xff not even JSON"
     first = await eventlog.log.append(AT, "cmt_1", drafts(CREATED), after=START)
     assert isinstance(eventlog.log, MemoryLog)

@@ -1,4 +1,4 @@
-"""Ingest over the in-memory twin: a context, and short words for its verbs."""
+"""Ingest over an in-memory event log: a command context, and helpers for its verbs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -47,7 +47,7 @@ WAIT_S = 5.0
 
 
 class BusyLog(MemoryLog):
-    """Lets everybody read before anybody writes, as several processes do."""
+    """Lets every caller read before any caller writes, as several processes do."""
 
     @override
     async def append(
@@ -86,7 +86,7 @@ async def answer_command(
     *,
     tenant: str = "default",
 ) -> bytes:
-    """The answer of a verb to a body, as its server gives it."""
+    """The answer of a verb to a request body, as the server sends it."""
     answer = await Answerer(LOG_REFUSALS).answer(
         command, body, lambda command: verb(context, parse_tenant(tenant), command)
     )
@@ -99,7 +99,7 @@ async def events(eventlog: EventLog, at: Address = AT) -> list[SessionEvent]:
 
 
 async def append_events(eventlog: EventLog, *new_events: SessionEvent, at: Address = AT) -> None:
-    """Write as another service would."""
+    """Append events as another service would."""
     drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in new_events)
     await eventlog.log.append(at, ids.commit_id(), drafts, after=await eventlog.log.head(at))
 
@@ -115,7 +115,7 @@ def jobs(eventlog: EventLog, stream: str) -> list[MemoryMessage]:
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait, for a bounded time, until something holds."""
+    """Wait for a bounded time until a condition holds."""
     async with asyncio.timeout(WAIT_S):
         while not condition():
             await asyncio.sleep(0)

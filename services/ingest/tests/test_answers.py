@@ -1,4 +1,4 @@
-"""Answers: whatever comes in, data or a typed error goes out."""
+"""Every request gets an answer: data, or a typed error."""
 
 import json
 from dataclasses import replace
@@ -35,7 +35,7 @@ def error(payload: bytes) -> dict[str, Any]:
 
 
 async def test_an_answer_holds_the_receipt(context: CommandContext) -> None:
-    """A-27: camel case, and absent keys stay absent."""
+    """A-27: the answer uses camel case and leaves out absent keys."""
     await create_session(context)
 
     body = json.loads(await answer_prompt(context, json.dumps({**PROMPT, "id": "msg_1"}).encode()))
@@ -66,7 +66,7 @@ async def test_an_answer_holds_the_receipt(context: CommandContext) -> None:
 async def test_a_wrong_field_is_named(
     context: CommandContext, changes: dict[str, Any], field: str
 ) -> None:
-    """A-10: the refusal says which field does not fit, and nothing is written."""
+    """A-10: the refusal names the wrong field, and ingest writes nothing."""
     await create_session(context)
 
     refusal = error(await answer_prompt(context, json.dumps({**PROMPT, **changes}).encode()))
@@ -80,19 +80,19 @@ async def test_a_wrong_field_is_named(
     "body", [b"", b"not json", b"[]", b"7", b"null", b"\xff\xfe", b'{"prompt":', b"[" * 5000]
 )
 async def test_what_is_no_command_is_refused(context: CommandContext, body: bytes) -> None:
-    """A-10: malformed JSON gets a typed answer too."""
+    """A-10: malformed JSON gets a typed error too."""
     assert error(await answer_prompt(context, body))["_tag"] == "InvalidRequestError"
 
 
 async def test_a_lone_surrogate_is_refused(context: CommandContext) -> None:
-    """A-10: text that no log could hold is no text."""
+    """A-10: the log cannot store such a text."""
     body = b'{"sessionID":"ses_1","prompt":{"text":"\\ud800"}}'
 
     assert error(await answer_prompt(context, body))["_tag"] == "InvalidRequestError"
 
 
 async def test_unknown_extra_keys_are_ignored(context: CommandContext) -> None:
-    """A-12: a newer client may say more than we know."""
+    """A-12: a newer client may send keys that this release does not know."""
     await create_session(context)
 
     body = json.loads(await answer_prompt(context, json.dumps({**PROMPT, "future": 1}).encode()))
@@ -101,21 +101,21 @@ async def test_unknown_extra_keys_are_ignored(context: CommandContext) -> None:
 
 
 async def test_a_tenant_that_is_no_name_is_refused(context: CommandContext) -> None:
-    """A-10: a tenant becomes a subject token."""
+    """A-10: a tenant becomes a token of a subject."""
     refusal = error(await answer_prompt(context, json.dumps(PROMPT).encode(), tenant="a b"))
 
     assert (refusal["_tag"], refusal["kind"]) == ("InvalidRequestError", "Params")
 
 
 async def test_refusals_keep_their_tags(context: CommandContext) -> None:
-    """A-10: not found names the session."""
+    """A-10: the error of an unknown session names that session."""
     refusal = error(await answer_prompt(context, json.dumps(PROMPT).encode()))
 
     assert (refusal["_tag"], refusal["sessionID"]) == ("SessionNotFoundError", "ses_1")
 
 
 class AwayLog(MemoryLog):
-    """A log whose servers are away, or worse."""
+    """A log that fails every read, by default because its servers are away."""
 
     failure: Exception = LogUnavailable("no servers")
 
@@ -125,7 +125,7 @@ class AwayLog(MemoryLog):
 
 
 async def test_an_unavailable_log_is_answered_as_such(eventlog: EventLog) -> None:
-    """A-10: the caller may try again."""
+    """A-10: the error says that the caller may try again."""
     object.__setattr__(eventlog, "log", AwayLog())
     context = CommandContext(eventlog, settings())
 
@@ -138,7 +138,7 @@ async def test_an_unavailable_log_is_answered_as_such(eventlog: EventLog) -> Non
 async def test_a_defect_of_ours_is_answered_with_a_reference(
     eventlog: EventLog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A-06: it propagates as unknown, and the reference finds it in the logs."""
+    """A-06: the answer is an unknown error with a reference that the service logs too."""
     log = AwayLog()
     log.failure = RuntimeError("secret detail")
     object.__setattr__(eventlog, "log", log)
@@ -154,7 +154,7 @@ async def test_a_defect_of_ours_is_answered_with_a_reference(
 async def test_a_session_that_cannot_be_read_is_answered_with_its_reason(
     eventlog: EventLog,
 ) -> None:
-    """H-19: the answer says which event stopped it."""
+    """H-19: the answer names the event that stopped the session."""
     log = AwayLog()
     log.failure = UnknownEvent("from.the.future", 9)
     context = CommandContext(replace(eventlog, log=log), settings())

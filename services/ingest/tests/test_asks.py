@@ -1,4 +1,4 @@
-"""What people answer, as ingest takes it: one commit each, typed refusals, nothing said twice."""
+"""The answers of people: one commit each, typed refusals, and no answer counted twice."""
 
 import asyncio
 from typing import Any
@@ -108,7 +108,7 @@ async def park_session(
     at: Address = AT,
     at_rest: bool = True,
 ) -> None:
-    """A session parked on two calls that ask."""
+    """A session parked on two calls, of which one asks for a permission."""
     await create_session(context, at.session_id)
     await append_events(
         eventlog,
@@ -137,7 +137,7 @@ def reply(word: str, call: str = "c1", session: str = "ses_1", **more: str) -> R
 
 
 async def last_commit_types(eventlog: EventLog, at: Address = AT) -> list[str]:
-    """The types of the last commit."""
+    """The event types of the last commit."""
     commit = (await eventlog.log.read(at, after=START)).commits[-1]
     return [recorded.event.type for recorded in commit.commit.events]
 
@@ -145,7 +145,7 @@ async def last_commit_types(eventlog: EventLog, at: Address = AT) -> list[str]:
 async def test_a_permission_is_one_commit_and_a_wake(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """K-14, K-15: written, and whoever should go on hears of it."""
+    """K-14, K-15: ingest writes the reply and wakes the session."""
     await park_session(context, eventlog)
 
     await permission.reply(context, "default", reply("once"))
@@ -155,7 +155,7 @@ async def test_a_permission_is_one_commit_and_a_wake(
 
 
 async def test_a_living_owner_is_told_at_once(context: CommandContext, eventlog: EventLog) -> None:
-    """K-15: it waits for the other call, and sends this one again."""
+    """K-15: the owner waits for another call and dispatches the permitted one again."""
     nudges: list[Address] = []
     assert isinstance(eventlog.liveness, MemoryLiveness)
     await eventlog.liveness.start_answering("run_a", nudges.append)
@@ -169,7 +169,7 @@ async def test_a_living_owner_is_told_at_once(context: CommandContext, eventlog:
 async def test_always_saves_each_pattern_for_the_project_first(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """K-16, K-17, K-28: then the answer, and what else in this session is allowed by now."""
+    """K-16, K-17, K-28: the reply and the other asks that it covers follow."""
     await park_session(context, eventlog, permission_asked("c2", resource="git pull"))
     project = (await context.load(AT)).profile
     assert project is not None
@@ -211,7 +211,7 @@ async def test_always_without_patterns_is_like_once(
 async def test_an_approval_answers_what_waits_in_another_session(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """K-17: by its own rules, whenever somebody has it looked at; once."""
+    """K-17: a recheck applies the session's own rules, and answers the ask once."""
     await park_session(context, eventlog)
     await park_session(context, eventlog, at=OTHER)
     command = PermissionCommand(session_id="ses_2", request_id="per_c1")
@@ -228,7 +228,7 @@ async def test_an_approval_answers_what_waits_in_another_session(
 async def test_somebody_who_dies_after_saving_leaves_an_approval_that_answers(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """K-16, K-17: the reply itself was never written; the approval is as good."""
+    """K-16, K-17: the caller died before its reply was written; the approval answers."""
     await park_session(context, eventlog)
     session = await context.load(AT)
     assert session.profile is not None
@@ -255,7 +255,7 @@ async def test_a_refusal_with_words_settles_its_call_in_the_same_commit(
 async def test_a_decline_stops_the_session_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """E-10, K-19, K-23: everything that waits is answered with it."""
+    """E-10, K-19, K-23: the same commit answers all other asks of the session."""
     await park_session(context, eventlog, permission_asked("c2"))
 
     await permission.reply(context, "default", reply("reject", message=""))
@@ -272,7 +272,7 @@ async def test_a_decline_stops_the_session_in_the_same_commit(
 async def test_late_and_foreign_replies_are_refused_and_the_same_one_is_not(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """K-24, K-34: unknown here is unknown, also when another session or tenant asked it."""
+    """K-24, K-34: an ask of another session or tenant is not found."""
     await park_session(context, eventlog)
     await create_session(context, "ses_2")
     with pytest.raises(PermissionNotFound):
@@ -293,7 +293,7 @@ async def test_late_and_foreign_replies_are_refused_and_the_same_one_is_not(
 async def test_of_many_answers_at_once_one_counts(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """K-24: the log decides which; the others are told that they are late."""
+    """K-24: the log decides which answer counts, and the others get not found."""
     await park_session(context, eventlog)
     commands = [reply("once"), reply("always"), reply("reject", message="no")] * 3
 
@@ -313,7 +313,7 @@ async def test_of_many_answers_at_once_one_counts(
 async def test_what_waits_is_listed_and_read_from_the_log(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """K-34, K-35: of this session; another's is not found here."""
+    """K-34, K-35: the list holds the asks of this session only."""
     await park_session(context, eventlog)
     await create_session(context, "ses_2")
     command = PermissionCommand(session_id="ses_1", request_id="per_c1")
@@ -339,7 +339,7 @@ def ask_from_outside(**more: object) -> AskPermission:
 async def test_a_tool_that_runs_elsewhere_may_ask_too(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """K-08, K-10, K-12: by the named agent's rules, else the default's; only an ask is written."""
+    """K-08, K-10, K-12: the agent's rules decide; ingest writes an event only for an ask."""
     await create_session(context)
     read_answer = await permission.ask(
         context, "default", ask_from_outside(action="read", agent="explore")
@@ -359,7 +359,7 @@ async def test_a_tool_that_runs_elsewhere_may_ask_too(
 async def test_an_id_that_is_taken_is_a_conflict_unless_it_is_the_same_request(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """K-24: a retry finds its request; another one, or an answered one, is refused."""
+    """K-24: a retry finds its request; a different or answered request is refused."""
     await create_session(context)
     await permission.ask(context, "default", ask_from_outside(id="per_mine"))
     await permission.ask(context, "default", ask_from_outside(id="per_mine"))
@@ -374,7 +374,7 @@ async def test_an_id_that_is_taken_is_a_conflict_unless_it_is_the_same_request(
 
 
 async def test_an_unknown_agent_may_nothing(context: CommandContext) -> None:
-    """K-11: whoever asks on its behalf."""
+    """K-11: an unknown agent is denied every action."""
     await create_session(context)
 
     answer = await permission.ask(
@@ -401,7 +401,7 @@ def answers(*labels: str) -> ReplyQuestion:
 async def test_an_answer_settles_its_call_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """L-69, N-24, N-25, N-27: no worker is involved; the same answer again is not refused."""
+    """L-69, N-24, N-25, N-27: no worker takes part, and the same answer again is accepted."""
     await park_session(context, eventlog, question_asked())
 
     first = await question.reply(context, "default", answers("red", "own words"))
@@ -415,7 +415,7 @@ async def test_an_answer_settles_its_call_in_the_same_commit(
 
 
 async def test_a_dismissal_stops_the_session(context: CommandContext, eventlog: EventLog) -> None:
-    """E-13, L-70, N-24: the permission beside it is answered too; nothing reaches the model."""
+    """E-13, L-70, N-24: the same commit answers the open permission, and the model sees nothing."""
     await park_session(context, eventlog, question_asked())
     command = QuestionCommand(session_id="ses_1", request_id="que_1")
 
@@ -432,7 +432,7 @@ async def test_a_dismissal_stops_the_session(context: CommandContext, eventlog: 
 async def test_an_unknown_question_is_not_found(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """N-25, N-26: nor is one of another session."""
+    """N-25, N-26: a question of another session is not found either."""
     await park_session(context, eventlog, question_asked())
     await create_session(context, "ses_2")
     foreign = {"session_id": "ses_2", "request_id": "que_1"}
@@ -445,7 +445,7 @@ async def test_an_unknown_question_is_not_found(
 
 
 async def test_an_interrupt_answers_what_waits(context: CommandContext, eventlog: EventLog) -> None:
-    """K-26, N-26: durably, in the same commit."""
+    """K-26, N-26: the answers are durable, in the commit of the interrupt."""
     await park_session(context, eventlog, question_asked())
 
     await interrupt(context, "default", COMMAND)
@@ -458,7 +458,7 @@ async def test_an_interrupt_answers_what_waits(context: CommandContext, eventlog
 
 
 async def test_an_archived_session_asks_nobody(context: CommandContext, eventlog: EventLog) -> None:
-    """K-26: what waits is answered, and what it waits for stops."""
+    """K-26: archiving answers the open asks and interrupts the session."""
     await park_session(context, eventlog)
 
     await archive(context, "default", COMMAND)
@@ -471,7 +471,7 @@ async def test_an_archived_session_asks_nobody(context: CommandContext, eventlog
 
 
 async def test_a_deleted_session_asks_nobody(context: CommandContext, eventlog: EventLog) -> None:
-    """K-26: answered first; its last word stands alone."""
+    """K-26: the asks are answered first, and the last word is a commit of its own."""
     await park_session(context, eventlog)
 
     await delete(context, "default", COMMAND)
@@ -484,7 +484,7 @@ async def test_a_deleted_session_asks_nobody(context: CommandContext, eventlog: 
 async def test_a_resume_is_an_answer_to_whether_to_go_on(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """P-01: the question that a crash left is taken back."""
+    """P-01: a resume takes back the question that a crash left."""
     await create_session(context)
     await append_events(eventlog, question_asked(None))
 
@@ -496,7 +496,7 @@ async def test_a_resume_is_an_answer_to_whether_to_go_on(
 async def test_an_interrupt_of_an_idle_session_takes_its_question_back(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """N-26: nothing is under way, and nothing is left to answer."""
+    """N-26: the session does nothing, and no question stays open."""
     await create_session(context)
     await append_events(eventlog, question_asked(None))
 
@@ -508,7 +508,7 @@ async def test_an_interrupt_of_an_idle_session_takes_its_question_back(
 async def test_what_waits_for_too_long_is_refused_where_that_is_configured(
     eventlog: EventLog,
 ) -> None:
-    """K-19: never by default; whoever says it expired does not decide that."""
+    """K-19: asks never expire by default; ingest checks the age itself."""
     patient, strict = (
         CommandContext(eventlog, settings_that_ask()),
         CommandContext(eventlog, settings_that_ask(asks={"expire_s": 60})),

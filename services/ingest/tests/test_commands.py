@@ -1,4 +1,4 @@
-"""Commands to a session that exists: one event or none, and a wake where one is due."""
+"""Commands to a session that exists: at most one event each, and a wake where one is needed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -101,7 +101,7 @@ def set_budget(**fields: float) -> SetBudget:
 
 
 async def types_after_creation(eventlog: EventLog) -> list[type]:
-    """What was written after the creation."""
+    """The types of the events after the creation."""
     return [type(event) for event in (await events(eventlog))[1:]]
 
 
@@ -115,7 +115,7 @@ async def test_no_verb_touches_a_session_that_does_not_exist(
     *,
     purged: bool,
 ) -> None:
-    """I-06, C-11, C-23: not found, no event, no wake; it is said before anything else."""
+    """I-06, C-11, C-23: the check comes first: not found, no event, no wake."""
     if purged:
         await create_session(context)
         await delete(context, "default", COMMAND)
@@ -148,7 +148,7 @@ async def test_what_nothing_performs_is_refused_as_unavailable(
 async def test_an_agent_switch_is_written_every_time(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """I-04, I-05: also to the same agent; an unknown one is refused."""
+    """I-04, I-05: a switch to the same agent is written too; an unknown agent is refused."""
     await create_session(context)
 
     for _ in range(2):
@@ -164,7 +164,7 @@ async def test_an_agent_switch_is_written_every_time(
 async def test_a_model_switch_is_written_when_it_changes_something(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """I-04, I-05, I-06: the same model with its default variant spelled out is the same."""
+    """I-04, I-05, I-06: naming the default variant does not change the model."""
     await create_session(context)
     default_variant = {"model": {**SLOW["model"], "variant": "default"}}
 
@@ -178,7 +178,7 @@ async def test_a_model_switch_is_written_when_it_changes_something(
 
 
 async def test_a_move_is_written_once(context: CommandContext, eventlog: EventLog) -> None:
-    """N-16: the same directory again is no move."""
+    """N-16: a move to the same directory writes no event."""
     await create_session(context)
 
     for _ in range(2):
@@ -201,7 +201,7 @@ async def test_a_session_is_archived_once(context: CommandContext, eventlog: Eve
 
 
 async def test_resume_is_written_and_woken(context: CommandContext, eventlog: EventLog) -> None:
-    """C-23: an idle session; a second resume joins the first."""
+    """C-23: resume wakes an idle session; a second resume writes no event."""
     await create_session(context)
 
     for _ in range(2):
@@ -215,7 +215,7 @@ async def test_resume_is_written_and_woken(context: CommandContext, eventlog: Ev
 async def test_a_compaction_is_recorded_and_woken(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """C-25: recorded once until it has happened."""
+    """C-25: a second request writes no event while the first is open."""
     await create_session(context)
 
     for _ in range(2):
@@ -249,7 +249,7 @@ async def test_a_raised_budget_wakes_a_session_that_rested_over_it(
 async def test_commands_are_decided_again_when_a_runner_writes_first(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """C-02: while the session is drained everybody gets through, each once."""
+    """C-02: every command is written once while a runner writes too."""
     await create_session(context)
 
     async def drain_repeatedly() -> None:

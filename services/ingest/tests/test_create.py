@@ -1,4 +1,4 @@
-"""`session.create`: once by id, and always the session as it is now."""
+"""`session.create`: one session per id, and an answer with its present state."""
 
 import asyncio
 import re
@@ -41,7 +41,7 @@ async def test_without_an_id_every_create_makes_a_session(context: CommandContex
 async def test_a_known_id_gives_the_stored_session_and_writes_nothing(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-02, A-03: another location, agent or model is no conflict; the original comes back."""
+    """A-02, A-03: a different location, agent or model is no conflict."""
     first = await create(context, "default", create_command(id="ses_1", agent="plan"))
 
     again = await create(
@@ -60,7 +60,7 @@ async def test_a_known_id_gives_the_stored_session_and_writes_nothing(
 
 
 async def test_concurrent_creates_of_one_id_converge(eventlog: EventLog) -> None:
-    """A-04: whoever loses the race answers with what the winner wrote."""
+    """A-04: the loser of the race answers with the session that the winner wrote."""
     contexts = [CommandContext(eventlog, settings()) for _ in range(3)]
     agents = ("build", "plan", "build")
 
@@ -78,7 +78,7 @@ async def test_concurrent_creates_of_one_id_converge(eventlog: EventLog) -> None
 async def test_a_repeated_create_shows_later_changes(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-05: the session as it is now, not its first receipt."""
+    """A-05: the answer shows the present session, not its first receipt."""
     await create_session(context)
     await append_events(
         eventlog,
@@ -95,7 +95,7 @@ async def test_a_repeated_create_shows_later_changes(
 
 
 async def test_everything_given_is_stored_as_given(context: CommandContext) -> None:
-    """A-09: agent, model with its variant, workspace and parent."""
+    """A-09: ingest stores the agent, the model with its variant, the workspace and the parent."""
     model = ModelRef(provider_id="acme", id="fast", variant="high")
 
     session = await create(
@@ -115,7 +115,7 @@ async def test_everything_given_is_stored_as_given(context: CommandContext) -> N
 
 
 async def test_a_new_session_starts_at_nothing(context: CommandContext, eventlog: EventLog) -> None:
-    """A-07, A-08: a dated title, zero cost, sequence one, and nobody is woken."""
+    """A-07, A-08: it has a dated title, zero cost and one event, and no wake."""
     session = await create(context, "default", create_command(id="ses_1"))
 
     stamp = r"New session - \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -134,7 +134,7 @@ async def test_sessions_of_two_tenants_are_two_sessions(context: CommandContext)
 
 
 async def test_an_unknown_agent_is_refused(context: CommandContext, eventlog: EventLog) -> None:
-    """A-09: nothing is written that could never run."""
+    """A-09: a session that could never run is not written."""
     with pytest.raises(InvalidRequest) as refusal:
         await create(context, "default", create_command(id="ses_1", agent="nobody"))
 
@@ -145,7 +145,7 @@ async def test_an_unknown_agent_is_refused(context: CommandContext, eventlog: Ev
 async def test_an_unknown_provider_or_model_is_refused(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-09: each with its own refusal."""
+    """A-09: each case has an error of its own."""
     unknown_provider = {"providerID": "nowhere", "id": "fast"}
     unknown_model = {"providerID": "acme", "id": "unheard"}
 
@@ -160,7 +160,7 @@ async def test_an_unknown_provider_or_model_is_refused(
 
 
 async def test_an_unknown_variant_is_refused(context: CommandContext, eventlog: EventLog) -> None:
-    """O-31: at creation, before anything is written; `default` is always known."""
+    """O-31: the refusal precedes any write; `default` is always known."""
     low = {"providerID": "acme", "id": "fast", "variant": "low"}
 
     with pytest.raises(InvalidRequest, match="acme/fast: low") as refusal:
@@ -174,7 +174,7 @@ async def test_an_unknown_variant_is_refused(context: CommandContext, eventlog: 
 
 
 async def test_a_purged_id_is_used_up(context: CommandContext, eventlog: EventLog) -> None:
-    """H-29: nobody can write under it any more, and nobody can begin anew."""
+    """H-29: nobody can write under the id of a purged session, or create it again."""
     await create_session(context)
     await prompt(context, "default", prompt_command(id="msg_1", resume=False))
 
@@ -190,7 +190,7 @@ async def test_a_purged_id_is_used_up(context: CommandContext, eventlog: EventLo
 async def test_a_session_may_have_a_time_zone_of_its_own(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """F-23: its model is told the date there."""
+    """F-23: the model of the session sees the date of that zone."""
     await create(context, "default", create_command(id=AT.session_id, timezone="Europe/Oslo"))
 
     (event,) = await events(eventlog)
@@ -200,7 +200,7 @@ async def test_a_session_may_have_a_time_zone_of_its_own(
 
 @pytest.mark.parametrize("zone", ["Nowhere/Atlantis", "../../etc/passwd", "/etc/passwd", "Europe"])
 async def test_a_time_zone_that_is_none_is_refused(context: CommandContext, zone: str) -> None:
-    """F-23: with its field, before anything is written."""
+    """F-23: the refusal names the field, and nothing is written."""
     with pytest.raises(InvalidRequest) as refusal:
         await create(context, "default", create_command(timezone=zone))
 

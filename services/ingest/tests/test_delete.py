@@ -1,4 +1,4 @@
-"""A purge stops what is at work for the session: its owner, and the sessions below it."""
+"""A purge stops the work of the session: that of its owner, and that of its child sessions."""
 
 from collections.abc import Awaitable, Callable
 
@@ -24,7 +24,7 @@ BELOW = tuple(Address("default", child_of("ses_1", "msg_a", call_id)) for call_i
 async def wait_for_children(
     context: CommandContext, eventlog: EventLog, *children: Address
 ) -> None:
-    """A session that waits for two others, of which these were made and prompted."""
+    """A session that waits for two children, of which the given ones exist and have a prompt."""
     await create_session(context)
     calls = (
         ToolCalled(
@@ -45,7 +45,7 @@ async def event_types(eventlog: EventLog, at: Address) -> list[str]:
 async def test_a_purge_interrupts_the_sessions_below(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """C-12, H-29: at once, not when somebody looks next; one that was never made is none."""
+    """C-12, H-29: the interrupt is immediate; a child that was never created stays absent."""
     await wait_for_children(context, eventlog, BELOW[1])
 
     await delete(context, "default", COMMAND)
@@ -56,7 +56,7 @@ async def test_a_purge_interrupts_the_sessions_below(
 
 
 async def test_its_owner_is_told(context: CommandContext, eventlog: EventLog) -> None:
-    """H-29: a turn under way is given up now, not at its next look."""
+    """H-29: the owner gives up its turn at once."""
     nudges: list[Address] = []
     await eventlog.liveness.start_answering("run_a", nudges.append)
     await wait_for_children(context, eventlog)
@@ -69,7 +69,7 @@ async def test_its_owner_is_told(context: CommandContext, eventlog: EventLog) ->
 async def test_a_purge_stands_although_nobody_below_can_be_told(
     context: CommandContext, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """H-29: whoever looks after its calls stops them later."""
+    """H-29: the watcher of the calls stops the children later."""
     await wait_for_children(context, eventlog, *BELOW)
     original_read: Callable[..., Awaitable[CommitPage]] = eventlog.log.read
 

@@ -1,4 +1,4 @@
-"""What ingest says about itself: every verb it serves, with the command each takes."""
+"""The API document of ingest: every verb that it serves, with the command of each."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Pending input over the verbs: listed, withdrawn, changed, and refused once promoted."""
+"""The verbs for pending input: list, cancel and edit, which refuse promoted input."""
 
 import asyncio
 
@@ -64,7 +64,7 @@ async def pending_receipts(context: CommandContext) -> list[Receipt]:
 async def admit_inputs(
     context: CommandContext, *ids: str, delivery: str = "steer"
 ) -> list[Receipt]:
-    """A session with some input that nobody is asked to run."""
+    """Create a session and admit inputs that request no work."""
     await create_session(context)
     return [
         await prompt(context, "default", prompt_command(id=id_, delivery=delivery, resume=False))
@@ -73,7 +73,7 @@ async def admit_inputs(
 
 
 async def test_pending_inputs_are_the_receipts_of_admission(context: CommandContext) -> None:
-    """A-31, P-29: in order, and without what was promoted."""
+    """A-31, P-29: the list keeps the order and leaves out promoted inputs."""
     receipts = await admit_inputs(context, "msg_1", "msg_2", "msg_3")
     assert await pending_receipts(context) == receipts
 
@@ -83,7 +83,7 @@ async def test_pending_inputs_are_the_receipts_of_admission(context: CommandCont
 
 
 async def test_a_withdrawn_input_makes_room(context: CommandContext, eventlog: EventLog) -> None:
-    """A-30, P-05: a full inbox takes input again; nobody is woken for it."""
+    """A-30, P-05: a full inbox takes input again, and the cancellation wakes nobody."""
     await admit_inputs(context, "msg_1", "msg_2", "msg_3")
     with pytest.raises(LimitReached):
         await prompt(context, "default", prompt_command(id="msg_4"))
@@ -99,7 +99,7 @@ async def test_a_withdrawn_input_makes_room(context: CommandContext, eventlog: E
 
 
 async def test_an_edit_changes_the_receipt(context: CommandContext, eventlog: EventLog) -> None:
-    """B-03, P-29: words and delivery, each alone; its place stays. Twice is once."""
+    """B-03, P-29: text and delivery change separately; the place in the inbox stays."""
     (receipt,) = await admit_inputs(context, "msg_1", delivery="queue")
 
     steer = await edit(context, "default", edit_input(delivery="steer"))
@@ -117,7 +117,7 @@ async def test_an_edit_changes_the_receipt(context: CommandContext, eventlog: Ev
 async def test_a_promoted_input_is_neither_withdrawn_nor_changed(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """B-03, P-29: a conflict that names the message, and no event."""
+    """B-03, P-29: the conflict names the message, and no event is written."""
     await admit_inputs(context, "msg_1")
     await append_events(eventlog, PROMOTED)
     before = await events(eventlog)
@@ -136,7 +136,7 @@ async def test_a_promoted_input_is_neither_withdrawn_nor_changed(
 async def test_what_is_not_in_the_inbox_is_not_found(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """P-29: an unknown input, and one that was withdrawn before."""
+    """P-29: this holds for an unknown input and for a cancelled one."""
     await admit_inputs(context, "msg_1")
     await cancel(context, "default", cancel_input())
     before = await events(eventlog)
@@ -151,7 +151,7 @@ async def test_what_is_not_in_the_inbox_is_not_found(
 
 
 async def test_an_edit_is_judged_like_a_prompt(context: CommandContext) -> None:
-    """A-10: it says something, and not too much."""
+    """A-10: an empty prompt and a too large one are refused."""
     await admit_inputs(context, "msg_1")
 
     with pytest.raises(InvalidRequest):
@@ -163,7 +163,7 @@ async def test_an_edit_is_judged_like_a_prompt(context: CommandContext) -> None:
 async def test_promotion_and_withdrawal_race_and_one_of_them_wins(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """B-05: whoever is second sees what the first one wrote."""
+    """B-05: the loser of the race sees the event of the winner."""
     await admit_inputs(context, "msg_1")
 
     withdrawal, _ = await asyncio.gather(
@@ -180,7 +180,7 @@ async def test_promotion_and_withdrawal_race_and_one_of_them_wins(
 async def test_a_steer_reaches_the_turn_it_expects_or_none(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """P-05: another turn, or none, is a conflict and nothing is admitted."""
+    """P-05: a different turn, or none, is a conflict, and nothing is admitted."""
     await create_session(context)
     with pytest.raises(Conflict, match="msg_a"):
         await prompt(context, "default", prompt_command(expectedTurn="msg_a"))

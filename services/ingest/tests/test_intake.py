@@ -1,4 +1,4 @@
-"""Durable intake: publish and forget; the receipt waits on its subject."""
+"""Durable intake: a caller publishes a prompt and reads its receipt from a subject later."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ async def run_intake(context: CommandContext) -> AsyncIterator[None]:
 
 
 async def publish_and_admit(context: CommandContext, *payloads: object, at: Address = AT) -> None:
-    """Publish, and wait until nothing is left to take in."""
+    """Publish prompts and wait until the intake has taken them all."""
     for payload in payloads:
         body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
         await context.eventlog.work.put(subjects.prompt(at), body)
@@ -62,7 +62,7 @@ def dead_letters(eventlog: EventLog) -> list[tuple[str, str, bytes, str]]:
 async def test_a_published_prompt_is_admitted_and_its_receipt_waits(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-11, A-23: admitted, woken, and the receipt lies on the message's own subject."""
+    """A-11, A-23: the session wakes, and the receipt lies on the message's own subject."""
     await create_session(context)
 
     await publish_and_admit(context, {"id": "msg_1", "prompt": {"text": "hi"}})
@@ -77,7 +77,7 @@ async def test_a_published_prompt_is_admitted_and_its_receipt_waits(
 async def test_the_subject_says_which_session_is_meant(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-11: a body that names another session does not get there."""
+    """A-11: a body that names another session does not reach that session."""
     await create_session(context)
     await create_session(context, "ses_2")
 
@@ -95,7 +95,7 @@ async def test_the_subject_says_which_session_is_meant(
 async def test_poison_goes_to_the_dead_letters_and_is_acknowledged(
     context: CommandContext, eventlog: EventLog, payload: object
 ) -> None:
-    """A-10: with its reason, once, and what comes after it is admitted."""
+    """A-10: the letter has a reason, and the next prompt is admitted."""
     await create_session(context)
 
     await publish_and_admit(context, payload, {"prompt": {"text": "after"}})
@@ -107,7 +107,7 @@ async def test_poison_goes_to_the_dead_letters_and_is_acknowledged(
 
 
 async def test_a_refusal_is_a_receipt_too(context: CommandContext, eventlog: EventLog) -> None:
-    """A-10, A-16: not found and conflict are answers, not poison."""
+    """A-10, A-16: not found and conflict are answers and no dead letters."""
     await publish_and_admit(context, {"id": "msg_1", "prompt": {"text": "hi"}})
     await create_session(context)
     await publish_and_admit(
@@ -122,7 +122,7 @@ async def test_a_refusal_is_a_receipt_too(context: CommandContext, eventlog: Eve
 
 
 async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: EventLog) -> None:
-    """A-10: what can never be written does not come again for ever."""
+    """A-10: redelivery of such a prompt would never end."""
     context = CommandContext(eventlog, settings(prompt_bytes_max=64 * 1024 * 1024))
     await create_session(context)
     huge = [{"uri": "data:text/plain," + "x" * 9_000_000}]
@@ -134,7 +134,7 @@ async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: E
 
 
 async def test_a_redelivery_is_an_exact_retry(context: CommandContext, eventlog: EventLog) -> None:
-    """A-14: a lost acknowledgement admits nothing twice, with an id of its own or without."""
+    """A-14: after a lost acknowledgement nothing is admitted twice, with or without an id."""
     await create_session(context)
     for body in ({"id": "msg_1", "prompt": {"text": "hi"}}, {"prompt": {"text": "hi"}}):
         await eventlog.work.put(subjects.prompt(AT), json.dumps(body).encode())
@@ -151,7 +151,7 @@ async def test_a_redelivery_is_an_exact_retry(context: CommandContext, eventlog:
 async def test_without_an_id_equal_prompts_are_distinct_admissions(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-13: each publication is its own input."""
+    """A-13: each publication is one input."""
     await create_session(context)
 
     await publish_and_admit(context, *[{"prompt": {"text": "same"}}] * 3)

@@ -1,4 +1,4 @@
-"""Interrupts: durable, once, and honoured also when the owner is dead."""
+"""Interrupts are durable, written once, and honoured even when the owner is dead."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_an_idle_session_is_left_alone(context: CommandContext, eventlog: EventLog) -> None:
-    """C-11, C-16: no event and no wake, so that what is pending stays so."""
+    """C-11, C-16: without event and wake the pending input stays pending."""
     await create_session(context)
     await prompt(context, "default", prompt_command(resume=False))
 
@@ -77,7 +77,7 @@ async def test_an_idle_session_is_left_alone(context: CommandContext, eventlog: 
 async def test_what_nobody_has_begun_is_dropped_and_an_exact_retry_asks_again(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """C-12, C-16, A-21: the input stays; the retry is a wake of its own, and is durable."""
+    """C-12, C-16, A-21: the input stays pending; an exact retry writes a resume."""
     await create_session(context)
     await prompt(context, "default", prompt_command(id="msg_1"))
 
@@ -96,7 +96,7 @@ async def test_what_nobody_has_begun_is_dropped_and_an_exact_retry_asks_again(
 async def test_an_interrupt_that_nobody_honours_brings_somebody(
     context: CommandContext, eventlog: EventLog, log: tuple[ExecutionClaimed, ...]
 ) -> None:
-    """C-12: written once, however often it is asked for; a wake finds who settles it."""
+    """C-12: repeated interrupts write one event, and a wake finds a runner for it."""
     await create_session(context)
     await append_events(eventlog, *log)
 
@@ -112,7 +112,7 @@ async def test_an_interrupt_that_nobody_honours_brings_somebody(
 async def test_an_interrupt_that_the_owner_honours_leaves_no_wake(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """C-12, C-16: a wake after it would promote what it kept."""
+    """C-12, C-16: a wake after the interrupt would promote the pending input."""
     await create_session(context)
     await prompt(context, "default", prompt_command(resume=False))
     await append_events(eventlog, CLAIMED)
@@ -127,7 +127,7 @@ async def test_an_interrupt_that_the_owner_honours_leaves_no_wake(
 async def test_a_move_interrupts_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """P-25, N-22: what runs at the old place stops before anything runs at the new one."""
+    """P-25, N-22: work at the old place stops before work at the new place starts."""
     await create_session(context)
     await append_events(eventlog, CLAIMED)
 

@@ -1,4 +1,4 @@
-"""`session.prompt`: admitted durably, once; retried exactly; woken after."""
+"""`session.prompt`: a durable admission, once per message id, with a wake afterwards."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ async def admissions(eventlog: EventLog) -> list[PromptAdmitted]:
 async def test_an_unknown_session_is_not_found_before_anything_is_written(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-10: with an id and without."""
+    """A-10: this holds with and without a message id."""
     for command in (prompt_command(), prompt_command(id="msg_1")):
         with pytest.raises(SessionNotFound):
             await prompt(context, "default", command)
@@ -49,7 +49,7 @@ async def test_an_unknown_session_is_not_found_before_anything_is_written(
 async def test_admission_is_one_event_and_a_receipt(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-11, A-12: delivery is steer unless said otherwise; nothing is visible yet."""
+    """A-11, A-12: the default delivery is steer, and the transcript stays empty."""
     await create_session(context)
 
     receipt = await prompt(context, "default", prompt_command(id="msg_1"))
@@ -77,7 +77,7 @@ async def test_without_an_id_every_prompt_is_its_own(
 async def test_an_exact_retry_gets_the_identical_receipt(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-14: no second event, whichever process serves it."""
+    """A-14: no second event is written, whichever process answers."""
     await create_session(context)
     first = await prompt(context, "default", prompt_command(id="msg_1"))
 
@@ -93,7 +93,7 @@ async def test_an_exact_retry_gets_the_identical_receipt(
 async def test_the_id_we_minted_retries_exactly_too(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-13, A-14: a client that got a receipt may repeat its id."""
+    """A-13, A-14: a client may repeat the id that its receipt names."""
     await create_session(context)
     first = await prompt(context, "default", prompt_command())
 
@@ -102,7 +102,7 @@ async def test_the_id_we_minted_retries_exactly_too(
 
 
 async def test_concurrent_exact_retries_give_one_event(eventlog: EventLog) -> None:
-    """A-15: several processes, one receipt."""
+    """A-15: several processes give one receipt."""
     contexts = [CommandContext(eventlog, settings()) for _ in range(4)]
     await create_session(contexts[0])
 
@@ -115,7 +115,7 @@ async def test_concurrent_exact_retries_give_one_event(eventlog: EventLog) -> No
 
 
 async def test_concurrent_prompts_of_one_session_are_all_admitted(eventlog: EventLog) -> None:
-    """A-15: a lost race is decided again, not refused."""
+    """A-15: ingest decides again after a lost race."""
     contexts = [CommandContext(eventlog, settings(pending_inputs_max=100)) for _ in range(4)]
     await create_session(contexts[0])
 
@@ -138,7 +138,7 @@ async def test_concurrent_prompts_of_one_session_are_all_admitted(eventlog: Even
 async def test_the_same_id_with_anything_else_is_a_conflict(
     context: CommandContext, eventlog: EventLog, changes: dict[str, str]
 ) -> None:
-    """A-16, A-17: nothing extra is stored."""
+    """A-16, A-17: nothing else is stored."""
     await create_session(context)
     await prompt(context, "default", prompt_command(id="msg_1"))
 
@@ -153,7 +153,7 @@ async def test_the_same_id_with_anything_else_is_a_conflict(
 async def test_a_message_id_belongs_to_one_session(
     context: CommandContext, eventlog: EventLog, *, minted_by_ingest: bool
 ) -> None:
-    """A-18: reuse in another session is a conflict of the second one, for minted ids too."""
+    """A-18: a second session gets a conflict, for minted ids too."""
     await create_session(context)
     await create_session(context, "ses_2")
     command = prompt_command() if minted_by_ingest else prompt_command(id="msg_1")
@@ -177,7 +177,7 @@ async def test_two_tenants_may_use_one_message_id(context: CommandContext) -> No
 async def test_the_id_of_a_visible_message_is_refused(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-19: synthetic messages hold their ids too."""
+    """A-19: the id of a synthetic message is taken too."""
     await create_session(context)
     await append_events(eventlog, SyntheticAdded(message_id="msg_s", text="note"))
 
@@ -190,7 +190,7 @@ async def test_the_id_of_a_visible_message_is_refused(
 async def test_a_full_inbox_refuses_more_but_not_a_retry(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-30: the limit is told, and nothing is written."""
+    """A-30: the refusal names the limit, and nothing is written."""
     await create_session(context)
     first = await prompt(context, "default", prompt_command(id="msg_1"))
     for _ in range(2):
@@ -205,7 +205,7 @@ async def test_a_full_inbox_refuses_more_but_not_a_retry(
 
 @pytest.mark.parametrize("text", ["", "  \n\t "])
 async def test_a_prompt_says_something(context: CommandContext, text: str) -> None:
-    """A-10: an empty prompt is refused by its field, unless it brings a file."""
+    """A-10: the refusal names the field; a file makes up for an empty text."""
     await create_session(context)
 
     with pytest.raises(InvalidRequest) as refusal:
@@ -232,7 +232,7 @@ async def test_an_oversize_prompt_is_refused_by_its_bytes(
 
 
 async def test_without_any_model_nothing_is_admitted(eventlog: EventLog) -> None:
-    """O-29: the refusal says what to configure."""
+    """O-29: the refusal names the missing setting."""
     context = CommandContext(eventlog, IngestSettings(Config()))
     await create_session(context)
 

@@ -1,4 +1,4 @@
-"""Roots: a session is created in, and moved to, a directory inside one of them."""
+"""Configured roots: sessions start in and move to directories inside a root only."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from services.ingest.tests.conftest import CONFIG, create_command, events
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A root with a directory, a link to that directory, and a link that leads outside."""
+    """A root with a directory, a link to that directory, and a link to the outside."""
     root = tmp_path / "root"
     (root / "inside").mkdir(parents=True)
     (tmp_path / "outside").mkdir()

@@ -1,4 +1,4 @@
-"""Wakes: left after the append, insisted on while refused, never lost between two prompts."""
+"""Wakes follow the append, are retried while refused, and none is lost between two prompts."""
 
 import asyncio
 from dataclasses import replace
@@ -39,7 +39,7 @@ async def finish_wakes(context: CommandContext) -> None:
 
 
 class HeldWakes(MemoryWakes):
-    """A server whose answers can be held back."""
+    """A wake server whose answers a test can delay."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class HeldWakes(MemoryWakes):
 
 
 class DownWakes(MemoryWakes):
-    """A server that is away for a while."""
+    """A wake server that fails the first calls."""
 
     failures = 3
 
@@ -70,7 +70,7 @@ class DownWakes(MemoryWakes):
 async def test_a_departure_does_not_wait_for_a_server_that_is_away(
     eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was admitted is in the log, and the sweep finds it there."""
+    """The admitted input is in the log, where the sweep finds it."""
     monkeypatch.setattr(waker, "SHUTDOWN_S", 0.01)
     context = CommandContext(replace(eventlog, wakes=HeldWakes()), settings())
     await create_session(context)
@@ -84,7 +84,7 @@ async def test_a_departure_does_not_wait_for_a_server_that_is_away(
 async def test_an_admission_is_followed_by_one_wake(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-23: an advisory wake, addressed to the session."""
+    """A-23: the wake is advisory and names the session."""
     await create_session(context)
 
     await prompt(context, "default", prompt_command())
@@ -94,7 +94,7 @@ async def test_an_admission_is_followed_by_one_wake(
 
 
 async def test_an_exact_retry_wakes_again(context: CommandContext, eventlog: EventLog) -> None:
-    """A-21: the client's lever after a lost response."""
+    """A-21: a client that lost the response can wake the session again."""
     await create_session(context)
     await prompt(context, "default", prompt_command(id="msg_1", resume=False))
 
@@ -105,7 +105,7 @@ async def test_an_exact_retry_wakes_again(context: CommandContext, eventlog: Eve
 
 
 async def test_resume_false_wakes_nobody(context: CommandContext, eventlog: EventLog) -> None:
-    """A-22: admitted only, by a first request and by its retry."""
+    """A-22: neither the first request nor its retry wakes the session."""
     await create_session(context)
 
     for _ in range(2):
@@ -116,7 +116,7 @@ async def test_resume_false_wakes_nobody(context: CommandContext, eventlog: Even
 
 
 async def test_the_wake_comes_after_the_append(context: CommandContext, eventlog: EventLog) -> None:
-    """A-26: whoever is woken finds the input in the log."""
+    """A-26: the runner that gets the wake finds the input in the log."""
     await create_session(context)
     assert await context.eventlog.log.head(AT)
 
@@ -130,7 +130,7 @@ async def test_the_wake_comes_after_the_append(context: CommandContext, eventlog
 async def test_a_refused_wake_is_tried_until_it_is_taken(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-26, C-05: an older wake may already be served, so a new one follows when it is gone."""
+    """A-26, C-05: the older wake may be in service already, so a new one follows it."""
     await create_session(context)
     await eventlog.wakes.wake(AT)
     (older,) = wakes(eventlog)
@@ -147,7 +147,7 @@ async def test_a_refused_wake_is_tried_until_it_is_taken(
 async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """A-26: when the work is done the older wake was enough."""
+    """A-26: the older wake was enough when the work is done."""
     await create_session(context)
     await eventlog.wakes.wake(AT)
     receipt = await prompt(context, "default", prompt_command())
@@ -164,7 +164,7 @@ async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
 
 
 async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog: EventLog) -> None:
-    """A-26: the wake that is being left may be served before the second prompt is written."""
+    """A-26: the wake under way may be served before the second prompt is written."""
     wakes_server = HeldWakes()
     context = CommandContext(replace(eventlog, wakes=wakes_server), settings())
     await create_session(context)
@@ -180,7 +180,7 @@ async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog:
 
 
 async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
-    """C-05: any number of prompts while a wake is under way ask for one more, not for many."""
+    """C-05: all prompts during a wake share one further wake."""
     wakes_server = HeldWakes()
     context = CommandContext(replace(eventlog, wakes=wakes_server), settings(pending_inputs_max=50))
     await create_session(context)
@@ -195,7 +195,7 @@ async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
 
 
 async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> None:
-    """A-26: the receipt does not wait for it, and the wake is not forgotten."""
+    """A-26: the receipt does not wait for the wake, and the waker keeps trying."""
     down = DownWakes()
     context = CommandContext(replace(eventlog, wakes=down), settings())
     await create_session(context)
@@ -209,7 +209,7 @@ async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> 
 async def test_a_log_that_cannot_be_read_any_more_ends_the_insisting(
     context: CommandContext, eventlog: EventLog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """H-19: the session has stopped, and says elsewhere why; nothing of ours fails with it."""
+    """H-19: the waker ends without an error of its own and logs the reason."""
     await create_session(context)
     await eventlog.wakes.wake(AT)
     assert isinstance(eventlog.log, MemoryLog)

@@ -1,4 +1,4 @@
-"""Fixtures: a real Postgres for the session, a fresh database per test, and a log to write."""
+"""Fixtures: a Postgres server per run, a database per test, and a builder of logs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +24,7 @@ from fairlead_service.supervise import cancel_and_wait
 
 
 class LogBuilder:
-    """Builds a log: commits with contiguous seqs, in the shards of the in-memory twin."""
+    """Writes commits with contiguous seqs into the shards of the in-memory log."""
 
     def __init__(self) -> None:
         self.eventlog = memory_eventlog()
@@ -44,17 +44,17 @@ class LogBuilder:
         return encode(Commit(f"cmt_{number}", record(drafts, after=after)))
 
     def commit(self, at: Address, *events: SessionEvent, time: int | None = None) -> LogEntry:
-        """Write a commit before anyone reads."""
+        """Write a commit before any reader starts."""
         return self.raw(at, self.payload(at, *events, time=time))
 
     def raw(self, at: Address, payload: bytes) -> LogEntry:
-        """Write bytes before anyone reads, readable or not."""
+        """Write any bytes before a reader starts."""
         entries = self.log.entries[shard(at.session_id)]
         entries.append(LogEntry(len(entries) + 1, at, payload))
         return entries[-1]
 
     async def append(self, at: Address, *events: SessionEvent) -> None:
-        """Write a commit while others follow."""
+        """Write a commit while readers follow."""
         await self.log.append_raw(at, self.payload(at, *events))
 
 

@@ -1,4 +1,4 @@
-"""Pending asks are checked again after an approval, and expire after a time."""
+"""The projector rechecks pending asks after an approval and expires old ones."""
 
 import asyncio
 from functools import partial
@@ -48,7 +48,7 @@ def approvals(*resources: str) -> list[SavedPermission]:
 
 
 def test_only_what_an_approval_speaks_of_is_looked_at_again() -> None:
-    """K-17: whether it is enough is not decided here."""
+    """K-17: ingest decides whether the approval is enough."""
     assert may_be_approved(waiting_ask(), approvals("git *"))
     assert not may_be_approved(waiting_ask(), approvals("make"))
     assert not may_be_approved(waiting_ask(action="edit"), approvals("git *"))
@@ -56,7 +56,7 @@ def test_only_what_an_approval_speaks_of_is_looked_at_again() -> None:
 
 
 def test_each_request_is_held_against_each_revision_once() -> None:
-    """K-17: a new request too, whoever approved before it was written."""
+    """K-17: a new request is checked against older approvals too."""
     revisions, first, second = CheckedRevisions(), waiting_ask("per_1"), waiting_ask("per_2")
     question = second._replace(kind="question")
 
@@ -69,7 +69,7 @@ def test_each_request_is_held_against_each_revision_once() -> None:
 
 
 class FakeIngest:
-    """Records the commands, and answers them."""
+    """Answers commands and records them."""
 
     def __init__(self, eventlog: EventLog, tenant: TenantId = "default") -> None:
         assert isinstance(eventlog.requests, MemoryRequests)
@@ -87,7 +87,7 @@ class FakeIngest:
 
 
 async def test_what_was_approved_meanwhile_is_handed_to_ingest(log_builder: "LogBuilder") -> None:
-    """K-17: until it was heard; an ingest that is away hears of it later."""
+    """K-17: the projector repeats the command until ingest answers."""
     eventlog, revisions = log_builder.eventlog, CheckedRevisions()
     await eventlog.approvals.save("default", "p", "bash", ["git *"])
     pending = [waiting_ask("per_1"), waiting_ask("per_2", action="edit")]
@@ -103,7 +103,7 @@ async def test_what_was_approved_meanwhile_is_handed_to_ingest(log_builder: "Log
 async def test_only_what_is_older_than_configured_is_handed_over_as_expired(
     log_builder: "LogBuilder",
 ) -> None:
-    """K-19: never by default."""
+    """K-19: asks never expire by default."""
     ingest = FakeIngest(log_builder.eventlog)
     fresh = waiting_ask("per_2")._replace(asked_at=ids.now_ms())
 
@@ -117,7 +117,7 @@ async def test_only_what_is_older_than_configured_is_handed_over_as_expired(
 async def test_a_projector_looks_at_what_waits_by_itself(
     log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
-    """K-17: also after a start, when whoever approved is long gone; not where nobody can answer."""
+    """K-17: this holds after a restart too; a broken session is left out."""
     ingest = FakeIngest(log_builder.eventlog)
     await log_builder.eventlog.approvals.save("default", "p", "bash", ["git *"])
     log_builder.commit(OTHER, *PARKED)

@@ -1,4 +1,4 @@
-"""The public feed: what is published, in which order, and who publishes."""
+"""The public feed: its items, their order, and its publisher."""
 
 import asyncio
 import json
@@ -81,7 +81,7 @@ async def test_a_broken_session_does_not_stop_the_feed_of_its_shard(
     log_builder: "LogBuilder",
     broken_before: bool,  # noqa: FBT001
 ) -> None:
-    """H-19: a delivery that cannot be looked up any more is told as far as it is known."""
+    """H-19: the item has the last delivery that the publisher can still read."""
     await log_builder.append(AT, CREATED, QUEUED)
     promotion = log_builder.payload(AT, PROMOTED)
     for payload in (b"?", promotion) if broken_before else (promotion, b"?"):
@@ -94,7 +94,7 @@ async def test_a_broken_session_does_not_stop_the_feed_of_its_shard(
 
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that takes everything at once."""
+    """Checkpoints that advance at once."""
     monkeypatch.setattr(feed_module, "SAFE_AFTER_S", -1.0)
     monkeypatch.setattr(feed_module, "ADVANCE_S", -1.0)
 

@@ -1,4 +1,4 @@
-"""Several projectors at once: shards are shared, migrations run once, the sweep wakes."""
+"""Several projectors share the shards, run migrations once, and sweep."""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,4 @@
-"""A reader that the server forgot subscribes again after its last entry."""
+"""A reader whose consumer the server lost subscribes again after its last entry."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -23,7 +23,7 @@ CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directo
 
 
 class Forgetful:
-    """A shard whose first reader hears one batch and then nothing more."""
+    """A shard whose first reader gets one batch and then nothing more."""
 
     def __init__(self, log_builder: "LogBuilder") -> None:
         self._log = log_builder.log

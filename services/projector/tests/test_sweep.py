@@ -1,4 +1,4 @@
-"""Which sessions the sweep wakes, and how often."""
+"""The sessions that the sweep wakes, and how often."""
 
 from itertools import pairwise
 
@@ -59,7 +59,7 @@ def test_a_sweep_is_bounded_and_takes_the_longest_due_first() -> None:
 
 
 def test_a_crowd_of_one_tenant_leaves_room_for_another() -> None:
-    """A lost wake of a quiet tenant is not found later because somebody else has many."""
+    """A tenant with many stalled sessions does not delay the wake of another tenant."""
     detector = StallDetector(age_s=0)
     crowd = [(Address("crowd", f"ses_{n:05}"), 1) for n in range(20 * WAKES_MAX)]
     alone = Address("alone", "ses_zz")
@@ -80,7 +80,7 @@ def test_a_session_at_rest_is_forgotten() -> None:
 
 
 def test_a_wake_that_is_refused_again_and_again_is_lost() -> None:
-    """C-05: what stands still behind it is woken anew; a living owner is given more time."""
+    """C-05: the sweep renews the wake; a session with an owner gets more time."""
     detector = StallDetector(age_s=3)
     detector.due([(AT, 5)], now=0)
 

@@ -1,4 +1,4 @@
-"""Which of the sessions that rest over a budget may go on, as Postgres finds them."""
+"""The sessions over a budget that may go on, as a query finds them."""
 
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ OWN, PARKED = Address("poor", "ses_3"), Address("poor", "ses_4")
 async def test_a_raised_limit_finds_those_that_rest_over_it_and_no_others(
     log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
-    """Both limits count; one over its own budget stays; an interrupt nobody honours is found."""
+    """Both limits count, a session's own budget too; an open interrupt is found."""
     for at in (POOR, OTHER):
         log_builder.commit(at, CREATED, ADMITTED, CLAIMED, STARTED, SPENT, OVER)
     log_builder.commit(OWN, CREATED, BudgetSet(tokens=20), ADMITTED, CLAIMED, STARTED, SPENT, OVER)

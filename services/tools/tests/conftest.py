@@ -1,4 +1,4 @@
-"""Tool workers over the in-memory twin: a session with calls, and tools that tests control."""
+"""Tool workers over an in-memory event log: a session with calls, and tools for tests."""
 
 import asyncio
 import json
@@ -74,7 +74,7 @@ class EchoInput(BaseModel):
 
 
 class EchoOutput(BaseModel):
-    """Their output."""
+    """The output of the tools under test."""
 
     said: str
 
@@ -95,7 +95,7 @@ class WatchedLog(MemoryLog):
 
 @dataclass
 class Gate:
-    """A tool that waits until a test lets it go, and counts its runs."""
+    """A tool that waits until the test opens it, and records its runs."""
 
     runs: list[CallContext] = field(default_factory=list)
     cancelled: int = 0
@@ -136,7 +136,7 @@ class Harness:
         return ToolWorker(name, self.eventlog, self.registry, self.settings)
 
     async def write(self, *events: SessionEvent, at: Address = AT) -> None:
-        """Write as another process would."""
+        """Append events as another process would."""
         drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
         head = await self.log.head(at)
         await MemoryLog.append(self.log, at, ids.commit_id(), drafts, after=head)
@@ -193,7 +193,7 @@ class Harness:
         return [event.worker for event in await self.events() if isinstance(event, ToolStarted)]
 
     async def wait_for_starts(self, count: int) -> None:
-        """Wait until so many calls have started in the log."""
+        """Wait until the log has this many starts of calls."""
         async with asyncio.timeout(WAIT_S):
             while len(await self.starts()) < count:
                 await asyncio.sleep(0)
@@ -207,7 +207,7 @@ class Harness:
         ]
 
     async def serve_all(self, name: str = "wkr_a") -> list[str]:
-        """Run one worker until no request is left; the settlements of all calls."""
+        """Run one worker until the queue is empty, and return the settlements of all calls."""
         async with run_worker(self.worker(name)):
             await wait_until(lambda: not self.jobs)
         return await self.settlements()
@@ -252,7 +252,7 @@ async def cancel_task(task: asyncio.Task[None]) -> None:
 async def answer_of(
     command: type[Command], body: bytes, perform: Callable[[Command], Awaitable[Model]]
 ) -> dict[str, Any]:
-    """The answer of a verb to a body, as its server gives it."""
+    """The answer of a verb to a request body, as the server sends it."""
     answer = await Answerer(REFUSALS).answer(command, body, perform)
     message: dict[str, Any] = json.loads(answer.body)
     return message

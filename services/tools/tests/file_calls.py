@@ -1,4 +1,4 @@
-"""File tools at work in a real directory: asked what they need, then run."""
+"""Calls of file tools in a real directory: the required permissions first, then the run."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from services.tools.tests.conftest import AT
 
 
 def call_context(directory: Path) -> CallContext:
-    """A call at a location."""
+    """The context of a call at a location."""
     return CallContext(
         AT, LocationRef(directory=str(directory)), "build", "msg_a", "call_a", "wrk_a"
     )
 
 
 async def required_permissions(tool: Tool, directory: Path, **fields: Any) -> tuple[Need, ...]:  # noqa: ANN401
-    """What a call needs."""
+    """The permissions that a call needs."""
     return await tool.required_permissions(
         tool.input.model_validate(fields), call_context(directory)
     )
@@ -36,7 +36,7 @@ async def try_call(
     while_deciding: Callable[[], object] = lambda: None,
     **fields: Any,  # noqa: ANN401
 ) -> Succeeded | Failed:
-    """Ask, let something happen while somebody decides, then run with what was permitted."""
+    """Ask for permissions, run a hook while a person decides, then run the call."""
     input_ = tool.input.model_validate(fields)
     try:
         needs = await tool.required_permissions(input_, call_context(directory))
@@ -50,19 +50,19 @@ async def try_call(
 
 
 async def run_call(tool: Tool, directory: Path, **fields: Any) -> Succeeded:  # noqa: ANN401
-    """A call that succeeds."""
+    """The result of a call that must succeed."""
     result = await try_call(tool, directory, **fields)
     assert isinstance(result, Succeeded), result
     return result
 
 
 async def failure_of(tool: Tool, directory: Path, **fields: Any) -> str:  # noqa: ANN401
-    """Why a call fails."""
+    """The message of a call that must fail."""
     result = await try_call(tool, directory, **fields)
     assert isinstance(result, Failed), result
     return result.message
 
 
 def text(result: Succeeded) -> str:
-    """What the model reads."""
+    """The text for the model."""
     return "".join(part.text for part in result.content if part.type == "text")

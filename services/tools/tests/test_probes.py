@@ -1,4 +1,4 @@
-"""Probes: one line when a run begins, one when it ends, so that a checker can count runs."""
+"""Probes write a line when a run begins and one when it ends, so that a checker counts runs."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ async def put_call(harness: Harness, name: str, **fields: Any) -> None:  # noqa:
 async def test_a_run_leaves_a_line_before_and_after_its_delay(
     harness: Harness, tmp_path: Path, name: str
 ) -> None:
-    """E-20: what the chaos checker counts."""
+    """E-20: the chaos checker counts these lines."""
     file = tmp_path / "runs"
     probes.register(harness.registry, str(file))
     await put_call(harness, name, key="a/1", delay_ms=1)
@@ -36,7 +36,7 @@ async def test_a_run_leaves_a_line_before_and_after_its_delay(
 
 
 async def test_a_crashing_probe_begins_and_never_ends(harness: Harness, tmp_path: Path) -> None:
-    """E-07: its failure is its own; a call may name another file."""
+    """E-07: the error is the probe's own, and a call may name another file."""
     file = tmp_path / "other"
     probes.register(harness.registry, None)
     await put_call(harness, "probe_crash", key="k", path=str(file))
@@ -46,7 +46,7 @@ async def test_a_crashing_probe_begins_and_never_ends(harness: Harness, tmp_path
 
 
 async def test_an_interrupted_probe_never_ends(harness: Harness, tmp_path: Path) -> None:
-    """E-16: the slow one is slow unless told otherwise."""
+    """E-16: the slow probe has a long delay by default."""
     file = tmp_path / "runs"
     probes.register(harness.registry, str(file))
     await put_call(harness, "probe_slow", key="k")
@@ -67,7 +67,7 @@ async def test_an_interrupted_probe_never_ends(harness: Harness, tmp_path: Path)
 async def test_a_probe_refuses_what_would_spoil_its_lines(
     harness: Harness, tmp_path: Path, fields: dict[str, object]
 ) -> None:
-    """J-17: nothing is run."""
+    """J-17: no probe runs."""
     probes.register(harness.registry, str(tmp_path / "runs"))
     await put_call(harness, "probe_pure", **fields)
 

@@ -1,4 +1,4 @@
-"""The official Anthropic client talks to the simulated provider: it speaks the real protocol."""
+"""The official Anthropic client accepts the answers of the simulated provider."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -48,7 +48,7 @@ async def test_a_streamed_answer_is_the_one_in_one_piece(client: anthropic.Async
 
 
 def without_ids(message: types.Message) -> list[Any]:
-    """The blocks as they would be at any time: ids come from the request, and streaming is in it."""
+    """The blocks without their ids, which depend on the request and so on streaming."""
     return [block.model_copy(update={"id": "", "tool_use_id": ""}) for block in message.content]
 
 

@@ -1,4 +1,4 @@
-"""The simulated models that answer from their request alone."""
+"""Simulated models whose answer depends on the request alone."""
 
 from fairlead_cli.sim.choice import choose_script
 from fairlead_cli.sim.memory import TOO_LONG

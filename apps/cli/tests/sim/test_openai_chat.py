@@ -1,4 +1,4 @@
-"""Chat Completions as the simulated provider speaks it."""
+"""Chat Completions in the simulated provider."""
 
 from typing import Any
 

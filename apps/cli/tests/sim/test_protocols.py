@@ -89,7 +89,7 @@ def calls_of(events: list[ProviderEvent]) -> list[ToolCall]:
 
 
 def assistant_turn(events: list[ProviderEvent]) -> AssistantTurn:
-    """The turn as a session keeps it, in the order in which its parts came."""
+    """The turn as a session stores it, with its parts in the order of arrival."""
     parts: list[TextPart | ReasoningPart | ToolCallPart | ToolResultPart] = []
     reasoning = ""
     for event in events:
@@ -310,7 +310,7 @@ async def test_scenarios_are_chosen_by_text_and_by_model(
 async def test_an_answer_that_was_begun_for_the_model_is_continued(
     conversation: Conversation,
 ) -> None:
-    """E-23: the last step ends with the model's own words, which newer models refuse to finish."""
+    """E-23: the last step prefills the answer, which newer models refuse."""
     prefill = AssistantTurn((TextPart("This is the last step."),))
 
     events = await conversation.send(user("well"), prefill)

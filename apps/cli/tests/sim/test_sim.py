@@ -1,4 +1,4 @@
-"""The simulated provider over real HTTP, driven by the real client: every answer, every fault."""
+"""The simulated provider over real HTTP with the real client: every answer and every fault."""
 
 import asyncio
 import signal

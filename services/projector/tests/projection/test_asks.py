@@ -1,4 +1,4 @@
-"""Rows of pending asks, and whether only people can move a session."""
+"""Rows of pending asks, and whether a session waits for people only."""
 
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -93,7 +93,7 @@ def row_after(log_builder: "LogBuilder", *events: SessionEvent) -> SessionRow:
 def test_a_row_knows_whether_only_people_can_move_it(
     log_builder: "LogBuilder", events: tuple[SessionEvent, ...], asks: int, *, waiting: bool
 ) -> None:
-    """K-25: every open call asks."""
+    """K-25: the session waits for people when every open call asks."""
     row = row_after(log_builder, *events)
 
     assert (row.asks, row.waiting) == (asks, waiting)
@@ -110,7 +110,7 @@ LOG = (*BOTH, *ASKS, *ANSWERS)
 def test_a_row_waits_for_people_exactly_when_the_core_says_so(
     log_builder: "LogBuilder", length: int
 ) -> None:
-    """K-25: also while the input of another call was never finished."""
+    """K-25: this holds also while the input of another call is unfinished."""
     entry = log_builder.commit(AT, *LOG[:length])
     decoded_entry = log_entries.decode_entry(entry)
     session = reduce(evolve, decoded_entry.events, Session(id=AT.session_id))
@@ -121,7 +121,7 @@ def test_a_row_waits_for_people_exactly_when_the_core_says_so(
 
 
 def test_a_permission_calls_for_somebody_and_a_refusal_does_not(log_builder: "LogBuilder") -> None:
-    """K-15, E-10: after a decline the session rests, and nothing wakes it."""
+    """K-15, E-10: a declined session rests, and nothing wakes it."""
     decline = PermissionReplied(request_id="per_c1", reply="reject")
     dismissal = QuestionRejected(request_id="que_1")
     stop = (decline, dismissal, InterruptRequested(declined="it"), release("declined"))
@@ -134,7 +134,7 @@ def test_a_permission_calls_for_somebody_and_a_refusal_does_not(log_builder: "Lo
 
 
 def test_only_what_waits_is_a_row(log_builder: "LogBuilder") -> None:
-    """K-14, N-24: answered in the same batch it never was one; later it is removed."""
+    """K-14, N-24: an ask answered in its own batch has no row; a later answer removes the row."""
     sessions: dict[Address, ProjectedSession] = {}
     first = row_changes.fold_batch(
         sessions, [log_entries.decode_entry(log_builder.commit(AT, *PARKED))]
@@ -161,7 +161,7 @@ def test_only_what_waits_is_a_row(log_builder: "LogBuilder") -> None:
 async def test_what_waits_is_stored_removed_rebuilt_and_purged(
     log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
-    """K-14: also by a writer that starts in between, and the same from the log alone."""
+    """K-14: a writer that starts in between agrees, and so does a rebuild."""
     log_builder.commit(AT, *PARKED)
     log_builder.commit(OTHER, *PARKED)
     async with projection.run():
@@ -188,7 +188,7 @@ async def test_what_waits_is_stored_removed_rebuilt_and_purged(
 async def test_the_sweep_leaves_alone_what_waits_for_people(
     log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
-    """K-25: not stranded; one whose answer nobody followed is."""
+    """K-25: a waiting session is not stranded; an answered one without an owner is."""
     log_builder.commit(AT, *PARKED)
     log_builder.commit(OTHER, *PARKED, permit())
     async with projection.run():

@@ -1,4 +1,4 @@
-"""A commit that cannot be read stops its own session, visibly, and nothing else."""
+"""An unreadable commit stops its own session and no other, and the row shows the reason."""
 
 from typing import TYPE_CHECKING
 

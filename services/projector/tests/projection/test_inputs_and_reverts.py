@@ -1,4 +1,4 @@
-"""What the inbox and a revert do to the rows. BEHAVIOUR section N."""
+"""The effect of inbox events and reverts on the rows. BEHAVIOUR section N."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""A purged session leaves no row, no content in the log, and no trace in the feed but its end."""
+"""A purged session leaves no row, no content in the log, and only its end in the feed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ TABLES = ("session", "session_input", MESSAGES, "session_event")
 def test_a_purge_is_told_with_its_position_and_forgets_the_session(
     log_builder: "LogBuilder",
 ) -> None:
-    """H-29: also for a session that is broken, or that was never seen before."""
+    """H-29: this holds also for a broken and for an unknown session."""
     sessions: dict[Address, ProjectedSession] = {}
     log_builder.commit(AT, CREATED)
     entries = [log_builder.commit(AT, ADMITTED), log_builder.commit(AT, SessionPurged())]
@@ -62,7 +62,7 @@ def test_a_purge_is_told_with_its_position_and_forgets_the_session(
 async def test_erasing_forgets_all_but_the_last_word_however_often(
     log_builder: "LogBuilder",
 ) -> None:
-    """H-29: a crash in the middle is made good by doing it again."""
+    """H-29: a repeated erasure completes one that crashed."""
     eventlog = log_builder.eventlog
     for events in ((CREATED, ADMITTED), (PROMOTED,), (SessionPurged(),)):
         await log_builder.append(AT, *events)
@@ -83,7 +83,7 @@ async def test_erasing_forgets_all_but_the_last_word_however_often(
 
 
 async def test_what_calls_left_aside_is_erased_too(log_builder: "LogBuilder") -> None:
-    """H-29, J-35: no managed output outlives its session, whether an event names it or not."""
+    """H-29, J-35: no managed output outlives its session, even without an event that names it."""
     outputs = log_builder.eventlog.outputs
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -106,7 +106,7 @@ async def test_what_calls_left_aside_is_erased_too(log_builder: "LogBuilder") ->
 async def test_the_feed_keeps_the_end_of_a_purged_session_alone(
     log_builder: "LogBuilder", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Readers of the feed hear that it is gone; late ones hear nothing else."""
+    """Readers of the feed get the purge; late readers get nothing else."""
     monkeypatch.setattr(feed_module, "LINGER_S", 0.0)
     log_builder.commit(AT, CREATED, ADMITTED)
     log_builder.commit(AT, PROMOTED, SessionArchived())
@@ -136,7 +136,7 @@ async def test_the_feed_keeps_the_end_of_a_purged_session_alone(
 async def test_no_row_of_a_purged_session_is_left(
     log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
-    """H-29: rows, log and snapshot go; the neighbour stays; a rebuild gives the same."""
+    """H-29: rows, log and snapshot go, the neighbour stays, and a rebuild gives the same rows."""
     await log_builder.append(AT, CREATED, ADMITTED)
     await log_builder.append(NEIGHBOUR, CREATED, ADMITTED)
     async with projection.run():

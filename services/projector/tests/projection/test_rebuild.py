@@ -1,4 +1,4 @@
-"""The read models can be dropped and made again, row for row. BEHAVIOUR H-22."""
+"""A rebuild drops the read models and gives the same rows again. BEHAVIOUR H-22."""
 
 from typing import TYPE_CHECKING
 
@@ -162,7 +162,7 @@ EXECUTION_LOG = (*OPEN_TURN, *PARKED_CALLS, *FINISHED_CALLS, *SECOND_TURN, *INTE
 async def test_a_row_of_an_earlier_release_follows_later_events_and_is_rebuilt_alike(
     log_builder: "LogBuilder", dsn: str
 ) -> None:
-    """Session n loses its execution after event n, as a row has none that an earlier release wrote."""
+    """Session n loses its execution column after event n, like a row of an earlier release."""
     sessions = [Address("default", f"ses_{number:02}") for number in range(len(EXECUTION_LOG) - 1)]
     for number, event in enumerate(EXECUTION_LOG):
         for at in sessions:

@@ -1,4 +1,4 @@
-"""What a batch of commits does to the rows. BEHAVIOUR sections I, N."""
+"""The effect of a batch of commits on the rows. BEHAVIOUR sections I, N."""
 
 import json
 from typing import TYPE_CHECKING
@@ -91,7 +91,7 @@ def test_a_session_row_begins_with_what_its_creation_says(log_builder: "LogBuild
 
 
 def test_steps_add_up_cost_and_tokens_and_touch_the_session(log_builder: "LogBuilder") -> None:
-    """The decision on totals; differs from I-18."""
+    """The totals are decided differently from I-18."""
     changes = fold(
         log_builder.commit(AT, CREATED),
         log_builder.commit(AT, step_start("msg_a"), step_end("msg_a")),
@@ -257,7 +257,7 @@ def test_every_event_that_makes_a_message_is_transcribed() -> None:
 def test_a_replay_rebuilds_what_is_pending_and_asks_nobody_to_work(
     log_builder: "LogBuilder",
 ) -> None:
-    """A-28: rows come of the log alone; input that asked for no work asks for none again."""
+    """A-28: the rows depend on the log alone; input without a resume requests no work."""
     admission_only = PromptAdmitted(
         message_id="msg_1", prompt=Prompt(text="hi"), delivery="queue", resume=False
     )

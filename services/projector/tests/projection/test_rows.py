@@ -1,4 +1,4 @@
-"""How rows are written down for Postgres."""
+"""The text form of rows for the COPY command of Postgres."""
 
 import json
 from typing import TYPE_CHECKING

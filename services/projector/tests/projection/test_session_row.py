@@ -119,7 +119,7 @@ def test_a_step_with_only_provider_calls_owes_nothing(log_builder: "LogBuilder")
 def test_a_parked_session_stays_in_the_net_until_its_calls_are_settled(
     log_builder: "LogBuilder",
 ) -> None:
-    """A settlement's wake may be lost: the sweep looks again, ever less often."""
+    """The wake of a settlement may be lost, so the sweep looks again at growing intervals."""
     parked_turn = (CLAIMED, DISPATCHED, STARTED, *call_events("c"), release("parked"))
 
     row = row_after(log_builder, ADMITTED, *parked_turn)
@@ -154,7 +154,7 @@ def test_a_failed_rest_clears_the_debt(log_builder: "LogBuilder") -> None:
 
 
 def test_a_requested_compaction_is_owed_until_its_runner_rests(log_builder: "LogBuilder") -> None:
-    """C-25, G-40: whatever came of it, the sweep then leaves the session alone."""
+    """C-25, G-40: the sweep leaves the session alone after any outcome."""
     failure = CompactionFailed(reason="manual", outcome="nothing", message="nothing was said yet")
     owing_row = row_after(log_builder, CompactionRequested())
 
@@ -197,7 +197,7 @@ def test_over_its_budget_a_session_waits_in_peace_until_the_limit_is_raised(
 
 
 def test_after_an_interrupt_only_newer_requests_stir(log_builder: "LogBuilder") -> None:
-    """C-13, C-16: what is pending stays so, unless it came after the interrupt."""
+    """C-13, C-16: input from before the interrupt requests no work; newer input does."""
     newer = ADMITTED.model_copy(update={"message_id": "msg_n"})
     interrupt = (CLAIMED, ADMITTED, InterruptRequested())
     resting = row_after(log_builder, *interrupt, release("interrupted"))
@@ -210,7 +210,7 @@ def test_after_an_interrupt_only_newer_requests_stir(log_builder: "LogBuilder") 
 
 
 def test_calls_that_an_interrupt_settles_do_not_stir(log_builder: "LogBuilder") -> None:
-    """C-12, C-16: the sweep leaves alone what was pending before the interrupt."""
+    """C-12, C-16: the sweep leaves alone input from before the interrupt."""
     calling = (ADMITTED, CLAIMED, DISPATCHED, STARTED, *call_events("c"))
 
     row = row_after(
@@ -223,7 +223,7 @@ def test_calls_that_an_interrupt_settles_do_not_stir(log_builder: "LogBuilder") 
 def test_a_resume_during_the_cleanup_of_an_interrupt_stays_in_the_net(
     log_builder: "LogBuilder",
 ) -> None:
-    """C-14: should its wake be lost, the sweep finds it."""
+    """C-14: the sweep finds the session when its wake is lost."""
     resume = (InterruptRequested(), ResumeRequested(), release("interrupted"))
 
     row = row_after(log_builder, CLAIMED, DISPATCHED, *resume)
@@ -232,7 +232,7 @@ def test_a_resume_during_the_cleanup_of_an_interrupt_stays_in_the_net(
 
 
 def test_an_interrupt_that_nobody_honours_stays_in_the_net(log_builder: "LogBuilder") -> None:
-    """C-12: parked and unowned; should ingest die before its wake, the sweep finds it."""
+    """C-12: the sweep finds the parked session when ingest dies before its wake."""
     parked_turn = (CLAIMED, DISPATCHED, STARTED, *call_events("c"), release("parked"))
 
     row = row_after(log_builder, ADMITTED, *parked_turn, InterruptRequested())
@@ -243,7 +243,7 @@ def test_an_interrupt_that_nobody_honours_stays_in_the_net(log_builder: "LogBuil
 def test_an_interrupt_of_what_nobody_has_begun_leaves_it_in_peace(
     log_builder: "LogBuilder",
 ) -> None:
-    """C-16: no wake for it, until somebody asks again."""
+    """C-16: nothing wakes the session until somebody requests work again."""
     row = row_after(log_builder, ADMITTED, InterruptRequested())
     entry = log_builder.commit(
         OTHER, CREATED, ADMITTED, InterruptRequested(), ResumeRequested(forced=False)
@@ -274,7 +274,7 @@ def test_what_ends_a_back_off_brings_the_session_back_into_the_net(
     news: SessionEvent,
     waits: bool,  # noqa: FBT001
 ) -> None:
-    """P-03: should ingest die before its wake, the sweep does not wait for the timer."""
+    """P-03: the sweep does not wait for the timer when ingest dies before its wake."""
     later = ExecutionReleased(generation=1, reason="retry-later", wake_at=9)
 
     row = row_after(log_builder, CLAIMED, PROMOTED, DISPATCHED, later, news)
@@ -283,7 +283,7 @@ def test_what_ends_a_back_off_brings_the_session_back_into_the_net(
 
 
 def test_a_provider_that_paused_owes_the_rest(log_builder: "LogBuilder") -> None:
-    """A turn is due without a local call: a hand-over must not take it out of the net."""
+    """A turn is due without a local call, so a handover keeps the session in the sweep."""
     pause = ENDED.model_copy(update={"finish": "pause"})
 
     assert row_after(log_builder, CLAIMED, DISPATCHED, STARTED, pause, release("handover")).owed

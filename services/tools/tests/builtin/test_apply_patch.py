@@ -1,4 +1,4 @@
-"""`apply_patch`: everything is checked, then one file after the other is changed."""
+"""`apply_patch` checks the whole patch first and then changes one file after the other."""
 
 import asyncio
 import os
@@ -76,7 +76,7 @@ async def test_a_patch_adds_changes_and_removes(tmp_path: Path) -> None:
 
 
 async def test_a_file_is_moved_and_changed_on_the_way(tmp_path: Path) -> None:
-    """P-26, L-43: moves are supported; the file stays what it was otherwise."""
+    """P-26, L-43: a move keeps the mode and the line breaks of the file."""
     (tmp_path / "run.sh").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
     (tmp_path / "run.sh").chmod(0o755)
 
@@ -101,7 +101,7 @@ async def test_a_file_is_moved_and_changed_on_the_way(tmp_path: Path) -> None:
 
 
 async def test_a_file_is_not_moved_onto_another(tmp_path: Path) -> None:
-    """L-43, L-45: and neither is lost."""
+    """L-43, L-45: both files stay as they were."""
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "b.txt").write_text("b")
 
@@ -112,7 +112,7 @@ async def test_a_file_is_not_moved_onto_another(tmp_path: Path) -> None:
 
 
 async def test_a_patch_may_touch_a_file_more_than_once(tmp_path: Path) -> None:
-    """L-44: each change is worked out on what the ones before it leave."""
+    """L-44: each change starts from the result of the changes before it."""
     (tmp_path / "a.txt").write_text("1\n")
 
     await run_call(
@@ -134,7 +134,7 @@ async def test_a_patch_may_touch_a_file_more_than_once(tmp_path: Path) -> None:
 async def test_each_directory_outside_is_asked_for_once_and_all_files_together(
     tmp_path: Path,
 ) -> None:
-    """L-44: first the directories, then one edit; nothing is read for it."""
+    """L-44: the directories come first, then one edit; asking reads no file."""
     here, first, second = (tmp_path / name for name in ("here", "one", "two"))
     for directory in (here, first, second):
         directory.mkdir()
@@ -165,7 +165,7 @@ async def test_each_directory_outside_is_asked_for_once_and_all_files_together(
 async def test_a_malformed_patch_is_refused_before_anybody_is_asked(
     tmp_path: Path, text: str
 ) -> None:
-    """L-40: as a failed verification."""
+    """L-40: the error is a failed verification."""
     (tmp_path / "a").write_text("x")
     with pytest.raises(CallFailed, match="Patch verification failed: "):
         await required_permissions(PATCH, tmp_path, patchText=text)
@@ -186,7 +186,7 @@ async def test_a_malformed_patch_is_refused_before_anybody_is_asked(
 async def test_what_does_not_fit_changes_nothing_at_all(
     tmp_path: Path, bad_hunk: str, reason: str
 ) -> None:
-    """P-26, L-45, L-46: not even the changes before it."""
+    """P-26, L-45, L-46: the changes before the wrong one are not made either."""
     (tmp_path / "b.txt").write_text("one\ntwo\n")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     (tmp_path / "dir").mkdir()
@@ -201,7 +201,7 @@ async def test_what_does_not_fit_changes_nothing_at_all(
 async def test_a_file_that_appears_while_somebody_decides_is_not_overwritten(
     tmp_path: Path,
 ) -> None:
-    """L-46: the check is made when the call runs."""
+    """L-46: the check runs when the call runs."""
     result = await try_call(
         PATCH,
         tmp_path,
@@ -216,7 +216,7 @@ async def test_a_file_that_appears_while_somebody_decides_is_not_overwritten(
 async def test_a_later_failure_tells_what_was_done_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """L-46, L-47: earlier changes stay, later ones are not made."""
+    """L-46, L-47: earlier changes stay, and later ones are not made."""
     (tmp_path / "b.txt").write_text("b\n")
 
     def change_after_other_writer(change: Change) -> None:
@@ -242,7 +242,7 @@ async def test_a_later_failure_tells_what_was_done_before_it(
 async def test_a_file_that_changes_after_the_check_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """L-09, L-47: every change expects the bytes that it was worked out on."""
+    """L-09, L-47: every change expects the bytes that it was planned for."""
     (tmp_path / "b.txt").write_text("b\n")
 
     def change_after_other_writer(change: Change) -> None:
@@ -261,7 +261,7 @@ async def test_a_file_that_changes_after_the_check_is_left_alone(
 async def test_an_interrupt_lets_the_current_change_finish_and_makes_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """L-48: what is done is whole, what is not begun is not there."""
+    """L-48: a change is either complete or not made."""
     started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     loop = asyncio.get_running_loop()
 
@@ -296,7 +296,7 @@ for change in changes:
 
 
 def test_a_death_in_the_middle_keeps_the_changes_made_so_far(tmp_path: Path) -> None:
-    """L-48: each is whole, and they are the first ones."""
+    """L-48: the changes on disk are complete, and they are the first ones of the patch."""
     worker = subprocess.Popen([sys.executable, "-c", APPLY, str(tmp_path)], stdout=subprocess.PIPE)
     assert worker.stdout is not None
     assert worker.stdout.readline() == b"ready\n"
@@ -313,6 +313,6 @@ def test_a_death_in_the_middle_keeps_the_changes_made_so_far(tmp_path: Path) -> 
 
 
 def test_a_patch_is_never_repeated_by_itself() -> None:
-    """L-48: a second run would meet the changes of the first."""
+    """L-48: a second run would find the changes of the first."""
     assert PATCH.retry == "once"
     assert PATCH.permission == "edit"

@@ -1,4 +1,4 @@
-"""The built-in tools as they are registered and advertised."""
+"""The built-in tools in the registry and in the catalogue."""
 
 from fairlead_service.config.configuration import Config
 from fairlead_tools.builtin import builtins
@@ -6,7 +6,7 @@ from fairlead_tools.registry.registry import Registry
 
 
 def test_the_file_tools_are_advertised_in_their_order() -> None:
-    """L-12, L-29, L-32, L-39, L-60, L-62: with the input names that models know."""
+    """L-12, L-29, L-32, L-39, L-60, L-62: their input has the names that models know."""
     registry = Registry()
     for tool in builtins(Config()):
         registry.register(tool)
@@ -23,7 +23,7 @@ def test_the_file_tools_are_advertised_in_their_order() -> None:
 
 
 def test_what_changes_files_runs_once_and_is_one_action() -> None:
-    """L-29, L-44: reading and searching may run again, on any worker."""
+    """L-29, L-44: tools that only read or search may run again, on any worker."""
     tools = {tool.name: tool for tool in builtins(Config())}
 
     assert {name for name, tool in tools.items() if tool.permission == "edit"} == {

@@ -1,4 +1,4 @@
-"""`edit`: exact replacement, on the file as it is."""
+"""`edit` replaces exact text in the present content of a file."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ def change(old: str, new: str, **more: object) -> dict[str, Any]:
 
 
 async def test_one_occurrence_is_replaced(tmp_path: Path) -> None:
-    """L-32, L-37: the result holds a diff and a count, the text both sides."""
+    """L-32, L-37: the result holds a diff and a count; the model sees both sides."""
     (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
 
     result = await run_call(EDIT, tmp_path, **change("two", "2"))
@@ -68,7 +68,7 @@ async def test_occurrences_are_counted_without_overlap(tmp_path: Path) -> None:
 async def test_each_refusal_has_its_own_words(
     tmp_path: Path, old: str, new: str, reason: str
 ) -> None:
-    """L-33: and changes nothing."""
+    """L-33: a refused edit changes nothing."""
     (tmp_path / "a.txt").write_text("one one")
 
     assert await failure_of(EDIT, tmp_path, **change(old, new)) == f"Unable to edit a.txt: {reason}"
@@ -76,7 +76,7 @@ async def test_each_refusal_has_its_own_words(
 
 
 async def test_text_is_not_matched_loosely(tmp_path: Path) -> None:
-    """L-38: other white space is other text; nothing is formatted after the change."""
+    """L-38: different white space is different text, and nothing is formatted afterwards."""
     (tmp_path / "a.txt").write_text("if x:\n\treturn\n")
 
     assert "not found" in await failure_of(EDIT, tmp_path, **change("if x:\n    return", "pass"))
@@ -97,7 +97,7 @@ async def test_text_is_not_matched_loosely(tmp_path: Path) -> None:
 async def test_line_breaks_and_marks_stay_those_of_the_file(
     tmp_path: Path, before: bytes, old: str, new: str, after: bytes
 ) -> None:
-    """L-34: whatever the model wrote."""
+    """L-34: the line breaks in the model's input do not matter."""
     (tmp_path / "a.txt").write_bytes(before)
 
     await run_call(EDIT, tmp_path, **change(old, new))
@@ -110,7 +110,7 @@ plain = st.text("ab \n", max_size=12)
 
 @given(text=plain, old=plain, new=plain)
 def test_a_file_of_one_kind_of_line_break_stays_one(text: str, old: str, new: str) -> None:
-    """L-34: an edit of a file and of its twin with other line breaks is the same edit."""
+    """L-34: the same edit has the same effect under other line breaks."""
 
     def outcome(text: str, old: str, new: str) -> tuple[str, int] | str:
         try:
@@ -130,7 +130,7 @@ def test_a_file_of_one_kind_of_line_break_stays_one(text: str, old: str, new: st
 
 
 async def test_asking_reveals_nothing_of_the_file(tmp_path: Path) -> None:
-    """L-35: the needs are the same whether the text is there, is not, or nothing is."""
+    """L-35: the required permissions do not depend on the content of the file."""
     (tmp_path / "a.txt").write_text("here")
     with_text = await required_permissions(EDIT, tmp_path, **change("here", "x"))
     (tmp_path / "a.txt").write_text("gone")
@@ -153,7 +153,7 @@ async def test_asking_reveals_nothing_of_the_file(tmp_path: Path) -> None:
 async def test_a_file_that_changes_under_the_edit_is_to_be_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """L-36: nothing is written over what somebody else wrote."""
+    """L-36: the edit does not overwrite the text of another writer."""
     file = tmp_path / "a.txt"
     file.write_text("one")
 
@@ -171,7 +171,7 @@ async def test_a_file_that_changes_under_the_edit_is_to_be_read_again(
 
 
 async def test_what_the_model_sees_of_an_edit_is_short(tmp_path: Path) -> None:
-    """L-37: six lines a side at most, 240 characters each."""
+    """L-37: the model sees at most six lines a side with 240 characters each."""
     (tmp_path / "a.txt").write_text("x\n" * 10 + "y" * 1000)
 
     result = await run_call(
@@ -189,7 +189,7 @@ async def test_what_the_model_sees_of_an_edit_is_short(tmp_path: Path) -> None:
 async def test_what_is_no_text_or_not_there_is_not_edited(
     tmp_path: Path, raw: bytes | None
 ) -> None:
-    """L-33: the generic error."""
+    """L-33: such a file gives the generic error."""
     if raw is not None:
         (tmp_path / "a.txt").write_bytes(raw)
 
@@ -197,7 +197,7 @@ async def test_what_is_no_text_or_not_there_is_not_edited(
 
 
 async def test_a_huge_file_is_not_edited(tmp_path: Path) -> None:
-    """L-33: it would be held in memory."""
+    """L-33: an edit would hold the whole file in memory."""
     with (tmp_path / "a.txt").open("wb") as file:
         file.truncate(1 << 40)
 
@@ -205,7 +205,7 @@ async def test_a_huge_file_is_not_edited(tmp_path: Path) -> None:
 
 
 async def test_an_edit_is_never_repeated_by_itself(tmp_path: Path) -> None:
-    """L-36: what it wrote may hold what it looks for."""
+    """L-36: the new text may contain the old one, so a second run would change more."""
     (tmp_path / "a.txt").write_text("a")
     await run_call(EDIT, tmp_path, **change("a", "aa", replaceAll=True))
 
@@ -214,7 +214,7 @@ async def test_an_edit_is_never_repeated_by_itself(tmp_path: Path) -> None:
 
 
 async def test_of_many_edits_of_one_file_none_is_lost(tmp_path: Path) -> None:
-    """L-08: they follow each other."""
+    """L-08: edits of one file wait for each other."""
     names = [f"<{number}>" for number in range(12)]
     (tmp_path / "a.txt").write_text("\n".join(names))
 

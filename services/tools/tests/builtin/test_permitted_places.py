@@ -1,4 +1,4 @@
-"""Where permission meets files: what was permitted is what is touched, whatever links lead where then."""
+"""A call touches only the file that was permitted, even when links change in between."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ RULES = Config.model_validate(
 
 
 class LinkedLocation:
-    """A location with a link in it, and a session that wants to write through it."""
+    """A location with a link in it, and a session that writes through the link."""
 
     def __init__(self, harness: Harness, place: Path) -> None:
         self.harness = harness
@@ -49,7 +49,7 @@ class LinkedLocation:
         return self.place / "work"
 
     def lead(self, to: str) -> None:
-        """Let the link lead elsewhere."""
+        """Turn the link to another directory."""
         link = self.work / "link"
         link.unlink(missing_ok=True)
         link.symlink_to(self.place / "outside" if to == "outside" else self.work / to)
@@ -58,7 +58,7 @@ class LinkedLocation:
         return sorted(str(path.relative_to(self.place)) for path in self.place.rglob("a.txt"))
 
     async def put_call(self) -> None:
-        """The call, as a runner leaves it."""
+        """Write the call, as a runner does."""
         tool = write.tool()
         self.harness.registry.register(tool)
         place = LocationRef(directory=str(self.work))
@@ -76,7 +76,7 @@ class LinkedLocation:
         await self.harness.write(creation, *BEFORE[1:], call, at=AT)
 
     async def serve_all(self) -> None:
-        """One request, to its end."""
+        """Put one request and serve it to its end."""
         request = ToolRequest(
             session_id=AT.session_id, assistant_message_id="msg_a", call_id="call_1"
         )
@@ -89,7 +89,7 @@ class LinkedLocation:
             await wait_until(lambda: not harness.jobs)
 
     async def permit_last_ask(self) -> None:
-        """A person says yes to what was asked last."""
+        """Permit the last ask, as a person does."""
         ask = (await self.events(PermissionAsked))[-1]
         assert isinstance(ask, PermissionAsked)
         await self.harness.write(PermissionReplied(request_id=ask.request.id, reply="once"), at=AT)
@@ -116,7 +116,7 @@ async def case(harness: Harness, tmp_path: Path) -> LinkedLocation:
 
 
 async def test_what_was_permitted_is_written(case: LinkedLocation) -> None:
-    """L-05, L-06, K-15: where the link led when a person was asked."""
+    """L-05, L-06, K-15: the call writes the file that the link led to when the person was asked."""
     await case.permit_last_ask()
     await case.serve_all()
 
@@ -127,7 +127,7 @@ async def test_what_was_permitted_is_written(case: LinkedLocation) -> None:
 async def test_a_link_exchanged_after_the_permission_is_asked_about_anew(
     case: LinkedLocation,
 ) -> None:
-    """L-05, K-15: a permission is for the file, not for the name."""
+    """L-05, K-15: a permission is for the file and not for its name."""
     await case.permit_last_ask()
     case.lead("other")
     await case.serve_all()
@@ -140,7 +140,7 @@ async def test_a_link_exchanged_after_the_permission_is_asked_about_anew(
 async def test_a_link_exchanged_when_the_call_has_begun_is_refused(
     case: LinkedLocation, to: str
 ) -> None:
-    """L-03, L-05: checked once more by whoever opens it."""
+    """L-03, L-05: the tool checks the place again when it opens the file."""
     await case.permit_last_ask()
 
     async def exchange(drafts: tuple[Draft, ...]) -> None:

@@ -1,4 +1,4 @@
-"""`read`: whole files, pages, directories; what is no text; what reads nothing."""
+"""`read`: whole files, pages, directories, and the files that it refuses."""
 
 import os
 from collections.abc import AsyncIterator
@@ -35,14 +35,14 @@ READ = read.tool()
     "wrong", [{"offset": 0}, {"limit": 0}, {"limit": 2001}, {"offset": "x"}, {"more": 1}]
 )
 def test_input_out_of_bounds_is_refused(wrong: dict[str, object]) -> None:
-    """L-12: an offset counts from 1, a page has 2000 lines at most."""
+    """L-12: an offset counts from 1, and a page has at most 2000 lines."""
     READ.input.model_validate({"path": "a", "offset": 1, "limit": 2000})
     with pytest.raises(ValidationError):
         READ.input.model_validate({"path": "a", **wrong})
 
 
 async def test_reading_needs_read_on_the_file_and_is_approved_for_all(tmp_path: Path) -> None:
-    """L-12: the resource is the file, an approval for always is for everything."""
+    """L-12: the resource is the file; an approval for always covers every file."""
     (tmp_path / "a.txt").write_text("x")
 
     assert await required_permissions(READ, tmp_path, path="a.txt") == (
@@ -53,7 +53,7 @@ async def test_reading_needs_read_on_the_file_and_is_approved_for_all(tmp_path: 
 
 
 async def test_a_small_file_comes_whole(tmp_path: Path) -> None:
-    """L-13, L-28: with the canonical path from the location, which is where discovery looks."""
+    """L-13, L-28: the path is canonical and relative to the location."""
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/a.py").write_text("one\r\ntwo\n")
 
@@ -71,7 +71,7 @@ async def test_a_small_file_comes_whole(tmp_path: Path) -> None:
 
 
 async def test_an_empty_file_is_no_error(tmp_path: Path) -> None:
-    """L-13, L-16: offset 1 is there even if nothing is."""
+    """L-13, L-16: offset 1 is valid in an empty file."""
     (tmp_path / "a").write_text("")
 
     assert text(await run_call(READ, tmp_path, path="a")) == "(The file is empty)"
@@ -81,7 +81,7 @@ async def test_an_empty_file_is_no_error(tmp_path: Path) -> None:
 
 
 async def test_a_page_says_where_it_goes_on(tmp_path: Path) -> None:
-    """L-13, L-14: with an offset or a limit the file comes in pages, carriage returns removed."""
+    """L-13, L-14: an offset or a limit gives a page, without carriage returns."""
     (tmp_path / "a.txt").write_text("one\r\ntwo\r\nthree\r\n")
 
     first_page = await run_call(READ, tmp_path, path="a.txt", limit=2)
@@ -104,7 +104,7 @@ async def test_a_page_says_where_it_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("size", "in_pages"), [(51_200, False), (51_201, True)])
 async def test_a_large_file_comes_in_pages(tmp_path: Path, size: int, in_pages: bool) -> None:  # noqa: FBT001
-    """L-14: above 51 200 bytes."""
+    """L-14: files above 51 200 bytes come in pages."""
     (tmp_path / "a.txt").write_text("x\n" * (size // 2) + "y" * (size % 2))
 
     result = await run_call(READ, tmp_path, path="a.txt")
@@ -116,7 +116,7 @@ async def test_a_large_file_comes_in_pages(tmp_path: Path, size: int, in_pages: 
 
 
 async def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
-    """L-14: whole lines only; the next page begins with the one that did not fit."""
+    """L-14: a page has whole lines, and the next page starts with the line that did not fit."""
     (tmp_path / "a.txt").write_text(f"{'x' * 999}\n" * 100)
 
     first = await run_call(READ, tmp_path, path="a.txt")
@@ -130,7 +130,7 @@ async def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
     limit=st.integers(1, 7),
 )
 def test_pages_together_are_the_file(lines: list[str], limit: int) -> None:
-    """L-13, L-14: nothing is lost or told twice."""
+    """L-13, L-14: no line is missing, and none comes twice."""
     readable = [line.translate(dict.fromkeys(range(32), ".")) for line in lines]
     content = "".join(f"{line}\n" for line in readable).encode()
     pages: list[str] = []
@@ -146,7 +146,7 @@ def test_pages_together_are_the_file(lines: list[str], limit: int) -> None:
 
 
 async def test_a_long_line_is_cut(tmp_path: Path) -> None:
-    """L-15: at 2000 characters, with a note, and the line after it is the next one."""
+    """L-15: a line is cut at 2000 characters with a note, and the next line follows."""
     (tmp_path / "a.txt").write_text(f"{'é' * 2000}\n{'€' * 2001}\n{'x' * 100_000}\nlast\r\n")
 
     result = await run_call(READ, tmp_path, path="a.txt")
@@ -160,7 +160,7 @@ async def test_a_long_line_is_cut(tmp_path: Path) -> None:
 
 
 async def test_an_offset_beyond_the_end_is_the_generic_error(tmp_path: Path) -> None:
-    """L-16: for files and for directories."""
+    """L-16: this holds for files and for directories."""
     (tmp_path / "a.txt").write_text("one\ntwo\n")
 
     assert await failure_of(READ, tmp_path, path="a.txt", offset=3) == "Unable to read a.txt"
@@ -168,7 +168,7 @@ async def test_an_offset_beyond_the_end_is_the_generic_error(tmp_path: Path) -> 
 
 
 async def test_what_comes_after_a_page_is_not_examined(tmp_path: Path) -> None:
-    """L-17: neither malformed text nor zero bytes there matter."""
+    """L-17: malformed text and zero bytes after the page do not matter."""
     (tmp_path / "a.txt").write_bytes(b"one\ntwo\n\xff\xfe\0\0\0")
 
     result = await run_call(READ, tmp_path, path="a.txt", limit=2)
@@ -178,7 +178,7 @@ async def test_what_comes_after_a_page_is_not_examined(tmp_path: Path) -> None:
 
 
 async def test_a_page_of_a_huge_file_is_cheap(tmp_path: Path) -> None:
-    """L-17: a file that does not fit in memory is read as far as its page."""
+    """L-17: the tool reads a file that does not fit in memory only to the end of the page."""
     with (tmp_path / "a.txt").open("wb") as file:
         file.write(b"first\n")
         file.truncate(1 << 40)
@@ -202,7 +202,7 @@ async def test_a_page_of_a_huge_file_is_cheap(tmp_path: Path) -> None:
 async def test_what_is_no_text_is_refused(
     tmp_path: Path, name: str, content: bytes, more: dict[str, int]
 ) -> None:
-    """Q-08, L-18: by zero bytes, control characters, extension or signature."""
+    """Q-08, L-18: zero bytes, control characters, extension or signature show a binary."""
     (tmp_path / name).write_bytes(content)
 
     assert await failure_of(READ, tmp_path, path=name, **more) == f"Cannot read binary file: {name}"
@@ -210,14 +210,14 @@ async def test_what_is_no_text_is_refused(
 
 @pytest.mark.parametrize("more", [{}, {"limit": 5}])
 async def test_malformed_text_is_the_generic_error(tmp_path: Path, more: dict[str, int]) -> None:
-    """L-19: what cannot be decoded is not guessed at."""
+    """L-19: the tool does not guess an encoding."""
     (tmp_path / "a.txt").write_bytes(b"caf\xe9 au lait")
 
     assert await failure_of(READ, tmp_path, path="a.txt", **more) == "Unable to read a.txt"
 
 
 async def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
-    """L-13: it says how the file is encoded."""
+    """L-13: the mark states the encoding and is not content."""
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfhello\n")
 
     assert (await run_call(READ, tmp_path, path="a.txt")).structured["content"] == "hello\n"
@@ -225,7 +225,7 @@ async def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
 
 
 async def test_a_directory_lists_directories_first(tmp_path: Path) -> None:
-    """L-13, L-25: then by name; what leads out of it is not shown."""
+    """L-13, L-25: entries are sorted by name; links that leave the directory are left out."""
     here = tmp_path / "here"
     (here / "zeta").mkdir(parents=True)
     (here / "b.txt").write_text("")
@@ -251,13 +251,13 @@ async def test_a_directory_lists_directories_first(tmp_path: Path) -> None:
 
 
 async def test_what_is_missing_inside_is_said_before_anybody_is_asked(tmp_path: Path) -> None:
-    """L-26: inside, a look comes before the question."""
+    """L-26: inside the location the tool looks before it asks."""
     with pytest.raises(CallFailed, match="Unable to read missing"):
         await required_permissions(READ, tmp_path, path="missing")
 
 
 async def test_outside_nothing_is_looked_at_before_approval(tmp_path: Path) -> None:
-    """L-26: a missing file is asked for like any other; the answer comes after."""
+    """L-26: a missing file outside needs permission like any other, and fails afterwards."""
     (tmp_path / "here").mkdir()
     (tmp_path / "there").mkdir()
     path = str(tmp_path / "there/missing")
@@ -269,7 +269,7 @@ async def test_outside_nothing_is_looked_at_before_approval(tmp_path: Path) -> N
 
 
 async def test_asking_opens_no_file(tmp_path: Path) -> None:
-    """L-26, L-35: a pipe that nobody writes to would wait for ever, and its reading would show."""
+    """L-26, L-35: opening a pipe without a writer would wait for ever, and could be noticed."""
     os.mkfifo(tmp_path / "pipe")
 
     assert len(await required_permissions(READ, tmp_path, path="pipe")) == 1
@@ -286,7 +286,7 @@ async def test_a_defect_of_the_machine_is_not_taken_for_a_bad_path(tmp_path: Pat
 
 
 class SingleOutput:
-    """A store that keeps one output."""
+    """A store that holds one managed output."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -300,7 +300,7 @@ class SingleOutput:
 
 
 async def test_a_managed_output_is_read_and_searched_like_a_file(tmp_path: Path) -> None:
-    """L-13, L-62: without approval for anything outside."""
+    """L-13, L-62: no approval for a directory outside is needed."""
     here = tmp_path / "here"
     here.mkdir()
     (tmp_path / "spool").write_text("one\ntwo\nthree\n")
@@ -322,7 +322,7 @@ async def test_a_managed_output_is_read_and_searched_like_a_file(tmp_path: Path)
 
 
 async def test_a_call_that_nobody_kept_the_permission_of_still_runs(tmp_path: Path) -> None:
-    """L-12: as in a worker that does not tell."""
+    """L-12: a worker may run a call without a record of its permissions."""
     (tmp_path / "a.txt").write_text("x")
 
     output = await READ.execute(
@@ -334,7 +334,7 @@ async def test_a_call_that_nobody_kept_the_permission_of_still_runs(tmp_path: Pa
 
 @pytest.mark.parametrize("line", ["x" * 12, "x" * 60, "é" * 3000])
 async def test_a_page_reaches_the_model_whole(tmp_path: Path, line: str) -> None:
-    """J-24, L-14: it has its own measure; nothing is cut out of its middle and kept aside."""
+    """J-24, L-14: a page has limits of its own, so no output limit cuts it."""
     (tmp_path / "long.txt").write_text(f"{line}\n" * 5000)
     (reader,) = (item for item in builtins(Config()) if item.name == "read")
     outputs = MemoryOutputs()
@@ -350,7 +350,7 @@ async def test_a_page_reaches_the_model_whole(tmp_path: Path, line: str) -> None
 
 
 def test_less_than_a_page_is_shown_where_less_is_configured() -> None:
-    """J-24: the operator's limit is everybody's."""
+    """J-24: a smaller limit of the operator applies to pages too."""
     for less in ({"output_bytes_max": 10_000}, {"output_lines_max": 100}):
         config = Config.model_validate({"tools": less})
         (reader,) = (item for item in builtins(config) if item.name == "read")

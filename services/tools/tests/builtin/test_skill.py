@@ -1,4 +1,4 @@
-"""The `skill` tool: what it loads, for whom, and what the model reads."""
+"""The `skill` tool: the skills that an agent can load, and the text for the model."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def context(place: Path, agent: str = "build") -> CallContext:
 
 
 async def load_skill(skill_tool: Tool, name: str, place: Path, agent: str = "build") -> str | None:
-    """What the model reads, or None when the call failed."""
+    """The text for the model, or None when the call failed."""
     call = PreparedCall(skill_tool, skill_tool.input.model_validate({"name": name}))
     outcome = await ToolRun(call, context(place, agent)).result()
     if not isinstance(outcome, Succeeded):
@@ -65,7 +65,7 @@ def nested_skill(place: Path, files: int = 0) -> Path:
 
 
 async def test_a_skill_is_its_content_its_directory_and_the_files_beside_it(tmp_path: Path) -> None:
-    """L-73: the first ten by name, hidden ones too, without the skill itself."""
+    """L-73: the list has the first ten files by name, with hidden files and without SKILL.md."""
     home = nested_skill(tmp_path, files=12)
     (home / ".hidden").touch()
 
@@ -80,7 +80,7 @@ async def test_a_skill_is_its_content_its_directory_and_the_files_beside_it(tmp_
 
 
 async def test_a_flat_skill_has_neither_directory_nor_files(tmp_path: Path) -> None:
-    """L-73: what lies beside it belongs to others. Undescribed, it can be loaded all the same."""
+    """L-73: files beside it belong to other skills; a skill without description loads too."""
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "flat.md").write_text("Do that.")
     (tmp_path / "s" / "other.txt").touch()
@@ -89,7 +89,7 @@ async def test_a_flat_skill_has_neither_directory_nor_files(tmp_path: Path) -> N
 
 
 async def test_the_built_in_skill_can_be_loaded(tmp_path: Path) -> None:
-    """M-29, L-73: it has no directory."""
+    """M-29, L-73: the built-in skill has no directory."""
     text = await load_skill(tool(), BUILT_IN, tmp_path)
 
     assert text is not None
@@ -102,7 +102,7 @@ DENIED = {
 
 
 async def test_what_is_unknown_denied_or_unreadable_cannot_be_loaded(tmp_path: Path) -> None:
-    """L-71, F-48: one answer for all of them, so that a denial tells nothing."""
+    """L-71, F-48: the error is the same in all cases, so a denial reveals nothing."""
     home = nested_skill(tmp_path)
 
     assert await load_skill(tool(), "deep", tmp_path) is not None
@@ -115,7 +115,7 @@ async def test_what_is_unknown_denied_or_unreadable_cannot_be_loaded(tmp_path: P
 
 
 async def test_permission_is_asked_for_each_name(tmp_path: Path) -> None:
-    """L-72: an approval for always stands for this skill alone."""
+    """L-72: an approval for always covers this skill only."""
     nested_skill(tmp_path)
     skill_tool = tool()
 
@@ -131,7 +131,7 @@ async def test_permission_is_asked_for_each_name(tmp_path: Path) -> None:
 async def test_nobody_is_asked_about_what_cannot_be_loaded(
     tmp_path: Path, name: str, changes: dict[str, Any]
 ) -> None:
-    """L-71, L-72: the refusal comes first."""
+    """L-71, L-72: the refusal precedes the question."""
     nested_skill(tmp_path)
     skill_tool = tool(**changes)
 
@@ -143,7 +143,7 @@ async def test_nobody_is_asked_about_what_cannot_be_loaded(
 
 @pytest.mark.parametrize("fields", [{}, {"name": ""}, {"name": 3}, {"name": "a", "more": 1}])
 def test_what_is_no_question_is_refused(fields: dict[str, Any]) -> None:
-    """L-71: before anything is looked up."""
+    """L-71: invalid input is refused before any lookup."""
     with pytest.raises(ValidationError):
         tool().input.model_validate(fields)
 
@@ -153,7 +153,7 @@ def test_what_is_no_question_is_refused(fields: dict[str, Any]) -> None:
 async def test_the_merged_rules_decide_about_each_skill(
     harness: Harness, whose: str, effect: Effect
 ) -> None:
-    """L-71, L-72, M-24: in a worker, by rules for everybody or for the agent alone."""
+    """L-71, L-72, M-24: a worker applies the rules for all agents and those of the agent."""
     skill_rule = rule("skill", BUILT_IN, effect)
     agent = {"permissions": [skill_rule.model_dump()] if whose == "agent" else []}
     config = config_with(*([skill_rule] if whose == "everybody" else []), build=agent)

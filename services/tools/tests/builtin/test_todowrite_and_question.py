@@ -1,4 +1,4 @@
-"""The tools that speak with people: `todowrite` and `question`."""
+"""The tools for people: `todowrite` and `question`."""
 
 import json
 
@@ -38,7 +38,7 @@ async def serve_calls(harness: Harness, config: Config | None = None) -> list[st
 
 
 def test_built_in_tools_may_be_switched_off() -> None:
-    """J-10: what is not registered cannot be called."""
+    """J-10: a model cannot call a tool that is not registered."""
     names = [tool.name for tool in builtins(Config())]
     off = Config.model_validate({"tools": {"builtin": False}})
 
@@ -48,7 +48,7 @@ def test_built_in_tools_may_be_switched_off() -> None:
 
 
 async def test_the_list_is_replaced_in_the_commit_that_settles_the_call(harness: Harness) -> None:
-    """L-67, N-23: whole, in its order, durable, exactly with the settlement."""
+    """L-67, N-23: one commit holds the whole list in its order and the settlement."""
     tool = todowrite.tool()
     harness.registry.register(tool)
     await harness.call(tool, todos=TODOS)
@@ -66,7 +66,7 @@ async def test_the_list_is_replaced_in_the_commit_that_settles_the_call(harness:
 
 
 async def test_a_denied_list_changes_nothing(harness: Harness) -> None:
-    """L-67: the list before stays."""
+    """L-67: the earlier list stays."""
     tool = todowrite.tool()
     harness.registry.register(tool)
     await harness.call(tool, todos=TODOS)
@@ -85,7 +85,7 @@ async def test_a_denied_list_changes_nothing(harness: Harness) -> None:
     ],
 )
 async def test_what_is_no_list_of_tasks_is_refused(harness: Harness, todos: object) -> None:
-    """J-17, L-67: and the list stays as it was."""
+    """J-17, L-67: invalid input leaves the list unchanged."""
     tool = todowrite.tool()
     harness.registry.register(tool)
     await harness.call(tool, todos=todos)
@@ -94,7 +94,7 @@ async def test_what_is_no_list_of_tasks_is_refused(harness: Harness, todos: obje
 
 
 async def test_a_question_waits_for_a_person_and_for_nobody_else(harness: Harness) -> None:
-    """L-68, N-24: asked durably, under its own id; no worker begins the call."""
+    """L-68, N-24: the question is a durable event with an id, and no worker starts the call."""
     tool = question.tool()
     harness.registry.register(tool)
     fields = {
@@ -117,7 +117,7 @@ async def test_a_question_waits_for_a_person_and_for_nobody_else(harness: Harnes
 
 
 async def test_a_denied_question_asks_nobody(harness: Harness) -> None:
-    """L-68: and says so to the model."""
+    """L-68: the model reads the denial."""
     tool = question.tool()
     harness.registry.register(tool)
     await harness.call(tool, questions=[{"question": "Why?"}])
@@ -127,7 +127,7 @@ async def test_a_denied_question_asks_nobody(harness: Harness) -> None:
 
 
 async def test_a_question_comes_once_however_often_its_request_does(harness: Harness) -> None:
-    """N-24: a worker that died after asking leaves nothing to ask again."""
+    """N-24: a second worker does not ask again after the first one died."""
     tool = question.tool()
     harness.registry.register(tool)
     await harness.call(tool, questions=[{"question": "Why?"}])
@@ -141,7 +141,7 @@ async def test_a_question_comes_once_however_often_its_request_does(harness: Har
 
 @pytest.mark.parametrize("questions", [[], [{}], [{"question": ""}], "why"])
 async def test_what_is_no_question_is_refused(harness: Harness, questions: object) -> None:
-    """J-17, L-68: nobody is bothered with it."""
+    """J-17, L-68: nobody sees an invalid question."""
     tool = question.tool()
     harness.registry.register(tool)
     await harness.call(tool, questions=questions)

@@ -1,4 +1,4 @@
-"""websearch against a real server on loopback: what is sent, what is read, what is never told."""
+"""websearch against a real server on loopback: the request, the result, and the hidden key."""
 
 import json
 from collections.abc import AsyncIterator
@@ -67,7 +67,7 @@ def test_its_input_has_defaults_and_limits() -> None:
 
 
 async def test_a_search_is_one_call_of_a_tool(web: Site) -> None:
-    """L-80, L-82: the key goes in a header and nowhere else."""
+    """L-80, L-82: the key is in a header and nowhere else."""
     answers(web, search_reply("one", "two"))
     input_ = WebsearchInput(query="nats", numResults=3, type="fast")
 
@@ -95,7 +95,7 @@ async def test_a_key_may_go_in_another_header(web: Site) -> None:
 
 
 def test_the_provider_is_the_one_that_is_set_else_one_per_session() -> None:
-    """L-81: the same for a session, always; and several share the sessions."""
+    """L-81: a session always has the same provider, and sessions spread over several."""
     services = {name: {"url": "http://a.example/"} for name in ("a", "b")}
     without_provider = ToolsConfig.model_validate({"websearch": services})
     with_provider = ToolsConfig.model_validate({"websearch": services, "websearch_provider": "b"})
@@ -131,7 +131,7 @@ async def test_nothing_found_is_a_fixed_text(web: Site, empty: dict[str, Any]) -
 
 
 async def test_a_key_never_reaches_what_is_told(web: Site) -> None:
-    """L-82: not even if the service tells it."""
+    """L-82: the tool hides the key even in a reply that repeats it."""
     answers(web, search_reply(f"your key is {KEY}"))
     results = await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
     answers(web, {"error": {"code": -1, "message": f"bad key {KEY}"}})
@@ -153,7 +153,7 @@ async def test_a_key_never_reaches_what_is_told(web: Site) -> None:
     ],
 )
 async def test_what_is_no_result_is_a_typed_failure(web: Site, page: bytes, message: str) -> None:
-    """L-80: 256 KiB at most."""
+    """L-80: a reply has at most 256 KiB."""
     web.pages["/search"] = page
 
     with pytest.raises(CallFailed, match=message):

@@ -1,4 +1,4 @@
-"""`write`: whole files, created or replaced."""
+"""`write` creates and replaces whole files."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 async def test_writing_needs_edit_on_the_file(tmp_path: Path) -> None:
-    """L-29: an approval for always is for all edits."""
+    """L-29: an approval for always covers all edits."""
     needs = await required_permissions(WRITE, tmp_path, path="a.txt", content="x")
 
     assert needs == (Need("edit", ("a.txt",), ("*",)),)
@@ -24,12 +24,12 @@ async def test_writing_needs_edit_on_the_file(tmp_path: Path) -> None:
 
 
 def test_a_write_is_never_repeated_by_itself() -> None:
-    """L-29: somebody may have changed the file since; only the model may decide to write again."""
+    """L-29: the file may have changed since, so only the model may write again."""
     assert WRITE.retry == "once"
 
 
 async def test_a_new_file_is_created_and_an_old_one_overwritten(tmp_path: Path) -> None:
-    """L-29: the result says which."""
+    """L-29: the result says which of the two happened."""
     first = await run_call(WRITE, tmp_path, path="sub/a.txt", content="one")
     second = await run_call(WRITE, tmp_path, path="sub/a.txt", content="two")
 
@@ -60,7 +60,7 @@ async def test_a_new_file_is_created_and_an_old_one_overwritten(tmp_path: Path) 
 async def test_there_is_at_most_one_byte_order_mark(
     tmp_path: Path, before: bytes | None, content: str, after: bytes
 ) -> None:
-    """L-30: one that was there stays."""
+    """L-30: an existing mark stays."""
     if before is not None:
         (tmp_path / "a.txt").write_bytes(before)
 
@@ -71,7 +71,7 @@ async def test_there_is_at_most_one_byte_order_mark(
 
 @pytest.mark.parametrize("path", ["dir", ".", "file/x", "pipe"])
 async def test_what_cannot_be_written_is_one_error(tmp_path: Path, path: str) -> None:
-    """L-31: whatever the reason."""
+    """L-31: the error text is the same for every reason."""
     (tmp_path / "dir").mkdir()
     (tmp_path / "file").write_text("")
     os.mkfifo(tmp_path / "pipe")
@@ -82,7 +82,7 @@ async def test_what_cannot_be_written_is_one_error(tmp_path: Path, path: str) ->
 
 
 async def test_a_full_disk_is_the_same_error(tmp_path: Path) -> None:
-    """L-31: the file keeps what it held, and nothing is left beside it."""
+    """L-31: the file keeps its content, and no draft is left beside it."""
     (tmp_path / "a.txt").write_text("before")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, hard))
@@ -97,7 +97,7 @@ async def test_a_full_disk_is_the_same_error(tmp_path: Path) -> None:
 
 
 async def test_half_a_character_is_not_written(tmp_path: Path) -> None:
-    """L-31: nothing is left behind."""
+    """L-31: a text that cannot be encoded leaves no file."""
     message = await failure_of(WRITE, tmp_path, path="a.txt", content="x\ud800")
 
     assert message == "Unable to write a.txt"

@@ -1,4 +1,4 @@
-"""Observation of a location: its environment, the date, and what cannot be read."""
+"""The observation of a location: environment, date, and sources that cannot be read."""
 
 import platform
 from datetime import date, datetime, timedelta
@@ -18,7 +18,7 @@ from services.tools.tests.conftest import answer_of
 
 @pytest.fixture
 def observer(tmp_path: Path) -> Observer:
-    """One that knows nothing of the machine it runs on."""
+    """An observer that does not use the files of this machine."""
     context = {"global_file": None, "cache": str(tmp_path / "cache")}
     return Observer(
         Config.model_validate({"context": context, "skills": {"config_directory": None}})
@@ -32,7 +32,7 @@ def at(directory: Path | str) -> LocationRef:
 async def test_a_sample_holds_every_source_in_rendering_order(
     observer: Observer, tmp_path: Path
 ) -> None:
-    """F-03, F-25: built-in ones, instructions, skills, references, observed together."""
+    """F-03, F-25: built-in sources, instructions, skills and references are observed together."""
     (tmp_path / "AGENTS.md").write_text("Be brief.")
     config = observer.config.model_copy(
         update={"reference": {"book": ReferenceConfig(path="/b", description="when lost")}}
@@ -65,7 +65,7 @@ def test_the_environment_is_told_in_an_env_block(tmp_path: Path) -> None:
 
 
 def test_the_root_is_the_nearest_directory_that_git_knows(tmp_path: Path) -> None:
-    """F-23: from any depth below it; a worktree's `.git` file counts."""
+    """F-23: any depth below the root counts, and so does the `.git` file of a worktree."""
     inner = tmp_path / "repo" / "a" / "b"
     inner.mkdir(parents=True)
     (tmp_path / "repo" / ".git").mkdir()
@@ -81,7 +81,7 @@ def test_the_root_is_the_nearest_directory_that_git_knows(tmp_path: Path) -> Non
 
 
 def test_the_environment_changes_with_the_place_and_not_with_time(tmp_path: Path) -> None:
-    """F-05, F-24: equal places have equal values; another place has its own update text."""
+    """F-05, F-24: equal places have equal values, and a new place has an update text."""
     assert environment.observe(at(tmp_path)) == environment.observe(at(tmp_path))
     other = environment.observe(at(tmp_path / "other"))
     assert other.value != environment.observe(at(tmp_path)).value
@@ -99,7 +99,7 @@ def test_the_date_reads_like_a_calendar() -> None:
 
 
 def test_only_midnight_changes_the_date() -> None:
-    """F-24: within a day nothing differs; the next day tells its update."""
+    """F-24: the value changes with the day, and the next day has an update text."""
     today, tomorrow = date(2026, 12, 31), date(2027, 1, 1)
 
     assert date_source.observe(today) == date_source.observe(today)
@@ -108,7 +108,7 @@ def test_only_midnight_changes_the_date() -> None:
 
 
 async def test_a_place_that_cannot_be_read_is_unavailable_not_gone(observer: Observer) -> None:
-    """F-10, M-07: the sources are in the sample with their reasons, and the others are observed."""
+    """F-10, M-07: the sample holds these sources with their reasons, and observes the others."""
     unreadable = "/" + "x" * 300
 
     sample = await observer.observe(ObserveContext(location=at(unreadable)))
@@ -123,14 +123,14 @@ async def test_a_place_that_cannot_be_read_is_unavailable_not_gone(observer: Obs
 async def test_a_directory_that_does_not_exist_is_still_a_place(
     observer: Observer, tmp_path: Path
 ) -> None:
-    """F-23: a session may be told where it is before the place is made."""
+    """F-23: a session may learn its location before the directory exists."""
     sample = await observer.observe(ObserveContext(location=at(tmp_path / "later")))
 
     assert isinstance(sample.observations[0], ObservedSource)
 
 
 async def test_an_observation_is_answered_as_data(observer: Observer, tmp_path: Path) -> None:
-    """F-04: the sample on the wire."""
+    """F-04: the answer holds the sample."""
     request = ObserveContext(location=at(tmp_path), agent="build")
 
     body = await answer_of(
@@ -160,7 +160,7 @@ async def test_an_observation_is_answered_as_data(observer: Observer, tmp_path: 
 async def test_what_is_no_observation_is_refused_with_a_typed_error(
     observer: Observer, body: bytes
 ) -> None:
-    """F-17: malformed input is answered, never dropped."""
+    """F-17: malformed input gets a typed error."""
     answer = await answer_of(ObserveContext, body, observer.observe)
 
     assert set(answer) == {"error"}
@@ -171,7 +171,7 @@ async def test_what_is_no_observation_is_refused_with_a_typed_error(
 async def test_the_calendar_is_the_hosts_the_configurations_or_the_sessions(
     observer: Observer, tmp_path: Path
 ) -> None:
-    """P-13, F-23: two zones that are never on one day; the session's own word wins."""
+    """P-13, F-23: the two zones never share a day; the session's zone takes precedence."""
     context = observer.config.context.model_copy(update={"timezone": "Pacific/Kiritimati"})
     east = Observer(observer.config.model_copy(update={"context": context}))
 
@@ -192,7 +192,7 @@ async def test_the_calendar_is_the_hosts_the_configurations_or_the_sessions(
 async def test_a_time_zone_that_the_host_lost_is_a_reason_and_no_crash(
     observer: Observer, tmp_path: Path
 ) -> None:
-    """F-10: the date is unavailable, everything else is observed."""
+    """F-10: the date is unavailable, and the other sources are observed."""
     request = ObserveContext(location=at(tmp_path), timezone="Nowhere/Atlantis")
 
     sample = await observer.observe(request)

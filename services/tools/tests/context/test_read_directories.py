@@ -1,4 +1,4 @@
-"""Where a session has read, from the real tool to the instructions that join."""
+"""From the directories that the real `read` tool touched to the instructions that join."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ CALL: dict[str, Any] = {"assistant_message_id": "msg_a", "call_id": "call_a"}
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A location behind a link, with instructions further below."""
+    """A location behind a link, with instructions in a directory below."""
     real = tmp_path / "real"
     (real / "api" / "v1").mkdir(parents=True)
     (real / "api" / "AGENTS.md").write_text(MARK)
@@ -45,7 +45,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def fold_call(place: Path, path: str, settlement: SessionEvent) -> Session:
-    """The session as its log has it after one call of the tool."""
+    """The session folded from its log after one call of the tool."""
     creation = SessionCreated(title="t", project_id="p", location=LocationRef(directory=str(place)))
     call = ToolCalled(tool="read", input={"path": path}, provider=Executor(), **CALL)
     events = (creation, call, settlement)
@@ -57,7 +57,7 @@ def fold_call(place: Path, path: str, settlement: SessionEvent) -> Session:
 
 
 async def after_reading(place: Path, path: str) -> Session:
-    """After the real tool read something, or failed to."""
+    """The session after the real tool read a path or failed."""
     result = await try_call(read.tool(), place, path=path)
     if isinstance(result, Succeeded):
         return fold_call(place, path, tool_succeeded(dict(result.structured)))
@@ -102,12 +102,12 @@ async def test_instructions_join_where_the_real_tool_has_read(
     path: str,
     applies: bool,  # noqa: FBT001
 ) -> None:
-    """L-28, M-12: by whatever path it was reached; a reading that failed touches nothing."""
+    """L-28, M-12: any path to the file counts, and a failed read touches no directory."""
     session = await after_reading(place, path.format(place=place, real=place.parent / "real"))
 
     assert await has_joined(place, session) is applies
 
 
 def test_a_managed_output_touches_no_directory(place: Path) -> None:
-    """L-28: it lies in none."""
+    """L-28: a managed output is in no directory."""
     assert fold_call(place, managed_path("out_1"), tool_succeeded({})).read_directories == ()

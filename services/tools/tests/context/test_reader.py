@@ -1,4 +1,4 @@
-"""Sources that hang or crash: bounded, unavailable, and nobody is sent after a thread that is stuck."""
+"""Sources that hang or crash become unavailable, and hold up at most one thread."""
 
 import asyncio
 from threading import Event
@@ -26,7 +26,7 @@ async def read_source_a(
 
 
 async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
-    """P-15, F-10: the loop goes on, one thread waits, and a second one is not spent."""
+    """P-15, F-10: the event loop goes on, and only one thread waits for the source."""
     reader, release, runs = SourceReader(0.05), Event(), 0
 
     def hang() -> Observation:
@@ -53,7 +53,7 @@ async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
 
 
 async def test_a_source_that_hangs_holds_the_others_up_only_once() -> None:
-    """F-10: what was read before it counts at once, what comes after it from the next look on."""
+    """F-10: the sources before it count at once, those after it from the next read on."""
     reader, release = SourceReader(0.05), Event()
     later = FINE.model_copy(update={"key": "core/c"})
 
@@ -74,7 +74,7 @@ async def test_a_source_that_hangs_holds_the_others_up_only_once() -> None:
 
 
 async def test_without_a_free_thread_nothing_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """F-10: a place that is not looked at is unavailable, and is looked at the next time."""
+    """F-10: a place without a thread is unavailable and is read the next time."""
     monkeypatch.setattr(reading_module, "THREADS_MAX", 1)
     reader, release = SourceReader(0.05), Event()
 
@@ -100,7 +100,7 @@ async def test_without_a_free_thread_nothing_hangs(monkeypatch: pytest.MonkeyPat
     ],
 )
 async def test_whatever_a_source_raises_is_its_reason(error: Exception, why: str) -> None:
-    """F-17, F-22: a defect of one source is told, and breaks neither the sample nor the session."""
+    """F-17, F-22: a defect in one source has a reason and breaks neither sample nor session."""
 
     def fail() -> Observation:
         raise error

@@ -1,11 +1,11 @@
-"""References: what is worth knowing outside the location."""
+"""References: places outside the location that a model may need."""
 
 from fairlead_service.config.context import ReferenceConfig
 from fairlead_tools.context.sources.references import CHANGED, LEAD, observe
 
 
 def test_references_with_a_description_are_listed_by_name() -> None:
-    """F-49: those that do not say when they help are left out."""
+    """F-49: references without a description are left out."""
     observation = observe(
         {
             "b": ReferenceConfig(path="/b", description="for b"),
@@ -21,6 +21,6 @@ def test_references_with_a_description_are_listed_by_name() -> None:
 
 
 def test_without_any_there_is_no_source() -> None:
-    """F-49: nothing to say."""
+    """F-49: without references the sample has no such source."""
     assert observe({}) is None
     assert observe({"quiet": ReferenceConfig(path="/q")}) is None

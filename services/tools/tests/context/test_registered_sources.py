@@ -1,4 +1,4 @@
-"""Sources of other services: registered once, asked side by side, never trusted."""
+"""Sources of other services: registered once, asked in parallel, and never trusted."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ def source(key: str, timeout_ms: int = 1000) -> SourceRegistration:
 def set_loader(
     eventlog: EventLog, key: str, answer: object, wait: Callable[[], Awaitable[Any]] | None = None
 ) -> None:
-    """What a loader answers from now on."""
+    """Set the answer of a loader."""
 
     async def answer_request(_body: bytes) -> bytes:
         if wait is not None:
@@ -67,7 +67,7 @@ def set_loader(
 async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
     eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
-    """F-19, F-50: side by side, so that the slowest one is all that is waited for."""
+    """F-19, F-50: loaders run in parallel, so the slowest one sets the time."""
     together = asyncio.Barrier(2)
     for key in ("zoo/b", "acme/a"):
         await plugins.register(source(key))
@@ -86,14 +86,14 @@ async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
 
 
 async def test_nothing_registered_adds_nothing(plugins: RegisteredSources) -> None:
-    """F-22: an empty register is an empty part."""
+    """F-22: an empty register adds no observation."""
     assert await plugins.observe(REQUEST) == ()
 
 
 async def test_a_loader_is_told_what_is_observed(
     eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
-    """F-50: location, agent, and where the session has read."""
+    """F-50: the request has the location, the agent and the read directories."""
     bodies: list[bytes] = []
 
     async def record_body(body: bytes) -> bytes:
@@ -114,7 +114,7 @@ async def test_a_loader_is_told_what_is_observed(
 
 
 async def test_a_second_service_with_one_key_is_refused(plugins: RegisteredSources) -> None:
-    """F-20: with a typed error; the first one stays, and may say again that it is there."""
+    """F-20: the error is typed; the first service stays and may register again."""
     first = source("acme/a")
     other = SourceRegistration(key="acme/a", subject="elsewhere")
 
@@ -140,7 +140,7 @@ async def test_a_second_service_with_one_key_is_refused(plugins: RegisteredSourc
 async def test_what_is_ours_cannot_be_registered(
     plugins: RegisteredSources, key: str, subject: str, field: str
 ) -> None:
-    """F-20: a key of Fairlead's own, or a subject where a question would be a command."""
+    """F-20: Fairlead's own keys and subjects are refused, where a request could be a command."""
     with pytest.raises(InvalidRequest) as refusal:
         await plugins.register(SourceRegistration(key=key, subject=subject))
 
@@ -165,14 +165,14 @@ async def test_what_is_ours_cannot_be_registered(
 async def test_what_is_no_registration_is_refused_with_a_typed_error(
     plugins: RegisteredSources, body: bytes
 ) -> None:
-    """F-01, F-20: answered, never dropped."""
+    """F-01, F-20: every malformed registration gets an answer."""
     answer = await answer_of(SourceRegistration, body, plugins.register)
 
     assert answer["error"]["_tag"] == "InvalidRequestError"
 
 
 async def test_sessions_wait_only_for_a_source_that_says_so(plugins: RegisteredSources) -> None:
-    """F-06: a service that is not there keeps nobody from a first turn unless it was meant to."""
+    """F-06: a missing service delays the first turn only when its source is required."""
     await plugins.register(source("acme/a"))
     await plugins.register(source("acme/b").model_copy(update={"required": True}))
 
@@ -182,7 +182,7 @@ async def test_sessions_wait_only_for_a_source_that_says_so(plugins: RegisteredS
 
 
 async def test_there_is_a_limit(plugins: RegisteredSources) -> None:
-    """F-20: a loop that registers cannot fill the sample."""
+    """F-20: a loop that registers sources cannot fill the sample."""
     for at in range(SOURCES_MAX):
         await plugins.register(source(f"acme/{at}"))
 
@@ -194,7 +194,7 @@ async def test_there_is_a_limit(plugins: RegisteredSources) -> None:
 async def test_what_is_taken_back_follows_the_removal_rules(
     eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
-    """F-11, F-21: the sample lacks it, and the model is told in the words it left."""
+    """F-11, F-21: the sample lacks the source, and the model reads its removal text."""
     set_loader(eventlog, "acme/a", {"data": WEATHER})
     await plugins.register(source("acme/a"))
     baseline = epoch.initialise(ContextSample(observations=await plugins.observe(REQUEST)))
@@ -211,7 +211,7 @@ async def test_what_is_taken_back_follows_the_removal_rules(
 async def test_a_loader_may_say_that_there_is_nothing_now(
     eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
-    """F-11: absent, which is not unavailable."""
+    """F-11: the source is absent, which is not unavailable."""
     await plugins.register(source("acme/a"))
     set_loader(eventlog, "acme/a", {"data": None})
 
@@ -221,7 +221,7 @@ async def test_a_loader_may_say_that_there_is_nothing_now(
 async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
     eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
-    """F-10, F-21: a service that died is still registered; its own timeout counts."""
+    """F-10, F-21: a dead service stays registered, and each source has its own timeout."""
     await plugins.register(source("acme/gone"))
     await plugins.register(source("acme/hung", timeout_ms=20))
     set_loader(eventlog, "acme/hung", {"data": WEATHER}, asyncio.Event().wait)
@@ -261,7 +261,7 @@ async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
 async def test_rubbish_is_unavailable_with_a_typed_reason(
     eventlog: EventLog, plugins: RegisteredSources, answer: object, why: str
 ) -> None:
-    """F-17, F-22: whatever one service says, the others are heard and the session goes on."""
+    """F-17, F-22: a bad answer of one service affects neither the others nor the session."""
     await plugins.register(source("acme/bad"))
     await plugins.register(source("acme/good"))
     set_loader(eventlog, "acme/bad", answer)
@@ -278,7 +278,7 @@ async def test_rubbish_is_unavailable_with_a_typed_reason(
 async def test_a_registration_outlives_the_process_that_took_it(
     eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
-    """F-50: another worker, or this one after a restart, asks the same sources."""
+    """F-50: every worker asks the same sources, also after a restart."""
     set_loader(eventlog, "acme/a", {"data": WEATHER})
     await plugins.register(source("acme/a"))
 
@@ -289,7 +289,7 @@ async def test_a_registration_outlives_the_process_that_took_it(
 
 
 class FlakySources(MemorySources):
-    """A register that cannot always be read."""
+    """A register whose reads a test can make fail."""
 
     away = False
 
@@ -303,7 +303,7 @@ class FlakySources(MemorySources):
 async def test_a_register_that_cannot_be_read_removes_nothing(
     eventlog: EventLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F-10, F-37: the last known sources stand; without any, the whole sample is refused."""
+    """F-10, F-37: the last known sources stay; without any, the whole sample is refused."""
     monkeypatch.setattr(registered, "FRESH_S", 0.0)
     flaky = FlakySources()
     eventlog = replace(eventlog, sources=flaky)
@@ -327,7 +327,7 @@ async def test_a_register_that_cannot_be_read_removes_nothing(
 async def test_a_registration_that_nobody_can_read_is_left_out(
     eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
-    """F-18: a newer release may have written it."""
+    """F-18: a newer release may have written the registration."""
     await eventlog.sources.add("default", "acme/odd", b"{}")
     set_loader(eventlog, "acme/a", {"data": WEATHER})
     await plugins.register(source("acme/a"))
@@ -338,7 +338,7 @@ async def test_a_registration_that_nobody_can_read_is_left_out(
 async def test_other_services_speak_after_the_built_in_sources(
     eventlog: EventLog, plugins: RegisteredSources, tmp_path: Path
 ) -> None:
-    """F-25: whatever their keys."""
+    """F-25: the keys do not matter."""
     set_loader(eventlog, "aaa/a", {"data": WEATHER})
     await plugins.register(source("aaa/a"))
     request = ObserveContext(location=LocationRef(directory=str(tmp_path)))

@@ -1,4 +1,4 @@
-"""Instructions from the web: bounded, kept, renewed behind the reader's back."""
+"""Instructions from the web: bounded, cached, and renewed in the background."""
 
 import asyncio
 import threading
@@ -43,7 +43,7 @@ async def observe_instructions(by: Observer, at: Path) -> ObservedSource | Unava
 
 
 async def test_a_page_is_an_instruction_like_a_file(pages: Pages, tmp_path: Path) -> None:
-    """M-12: by its address, after the project's own, and asked for once in a while."""
+    """M-12: the page follows the project's files, and is fetched again only after a while."""
     (tmp_path / "AGENTS.md").write_text("local")
     pages.said["/rules.md"] = "Sé breve.".encode()
     by = observer(pages, tmp_path)
@@ -72,7 +72,7 @@ async def test_a_page_is_an_instruction_like_a_file(pages: Pages, tmp_path: Path
 async def test_a_page_that_was_never_had_is_unavailable(
     pages: Pages, tmp_path: Path, reply: bytes | int, why: str
 ) -> None:
-    """M-12: with a typed reason; and nobody asks again at once."""
+    """M-12: the reason is typed, and the next observation does not fetch again."""
     pages.said["/rules.md"] = reply
     by = observer(pages, tmp_path, file_bytes_max=1000)
 
@@ -85,7 +85,7 @@ async def test_a_page_that_was_never_had_is_unavailable(
 
 
 async def test_a_page_that_hangs_is_unavailable(pages: Pages, tmp_path: Path) -> None:
-    """M-12: bounded in time."""
+    """M-12: the fetch has a time limit."""
     pages.held = threading.Event()
     by = observer(pages, tmp_path, fetch_timeout_s=0.1)
 
@@ -97,7 +97,7 @@ async def test_a_page_that_hangs_is_unavailable(pages: Pages, tmp_path: Path) ->
 
 
 async def test_nobody_there_is_unavailable(pages: Pages, tmp_path: Path) -> None:
-    """M-12: a site that is down, or an address that is none."""
+    """M-12: this holds for a site that is down and for an invalid address."""
     for address in ("http://127.0.0.1:9/rules.md", "http://[broken/rules.md"):
         by = observer(pages, tmp_path, instructions=(address,))
         observation = await observe_instructions(by, tmp_path)
@@ -110,7 +110,7 @@ async def test_nobody_there_is_unavailable(pages: Pages, tmp_path: Path) -> None
 async def test_the_last_good_page_serves_while_the_site_is_away(
     pages: Pages, tmp_path: Path
 ) -> None:
-    """M-12: given at once, renewed behind it, in this process and in the next one."""
+    """M-12: the cached page is served at once and renewed in the background, across restarts."""
     pages.said["/rules.md"] = b"one"
     by = observer(pages, tmp_path, refresh_s=0.01)
     assert "one" in str(await observe_instructions(by, tmp_path))
@@ -131,7 +131,7 @@ async def test_the_last_good_page_serves_while_the_site_is_away(
 
 
 async def test_local_changes_are_told_while_a_site_is_away(pages: Pages, tmp_path: Path) -> None:
-    """M-12, F-37: one part that is old does not hide what is new in another."""
+    """M-12, F-37: a stale page does not hide a new local file."""
     pages.said["/rules.md"] = b"remote"
     by = observer(pages, tmp_path, refresh_s=0.01)
     await observe_instructions(by, tmp_path)
@@ -147,7 +147,7 @@ async def test_local_changes_are_told_while_a_site_is_away(pages: Pages, tmp_pat
 
 
 def test_a_cache_that_cannot_be_made_is_made_elsewhere(tmp_path: Path) -> None:
-    """M-18: a service without a home still works."""
+    """M-18: a service without a writable home still works."""
     (tmp_path / "file").touch()
     config = Config.model_validate({"context": {"cache": str(tmp_path / "file" / "cache")}})
 

@@ -1,4 +1,4 @@
-"""Nothing gets out: hostile paths, and links that are exchanged while files are read and written."""
+"""No tool leaves the location, despite hostile paths and links that change at any moment."""
 
 import asyncio
 import os
@@ -72,7 +72,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(path=hostile)
 def test_a_path_leads_inside_or_says_that_it_does_not(harness: Path, path: str) -> None:
-    """L-01, L-04, L-05: whatever it is made of, and links end where they really lead."""
+    """L-01, L-04, L-05: this holds for any path, and links count by their real target."""
     here, there = harness / "here", harness / "there"
     absolute = path.format(here=here, there=there)
     try:
@@ -94,7 +94,7 @@ def _swap(place: Path, backup: Path, outside: Path) -> None:
         lambda: place.rename(backup),
         lambda: place.symlink_to(outside),
         place.unlink,
-        # What somebody made in between, in the place of what was away.
+        # Another call may have created a directory in the meantime.
         lambda: None if place.is_symlink() else shutil.rmtree(place, ignore_errors=True),
         lambda: backup.rename(place),
     ):
@@ -104,7 +104,7 @@ def _swap(place: Path, backup: Path, outside: Path) -> None:
 
 @contextmanager
 def swap_links(here: Path, there: Path) -> Iterator[None]:
-    """A directory and a file that become links to the outside and back again, all the time."""
+    """Keep turning a directory and a file into links to the outside and back."""
     stop = threading.Event()
 
     def swap() -> None:
@@ -132,7 +132,7 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
 
 
 async def model_text(tool: Tool, here: Path, **fields: Any) -> str:  # noqa: ANN401
-    """What the model sees of a call that may fail because something was just being exchanged."""
+    """The text for the model of a call that may fail because a link just changed."""
     try:
         output = await tool.execute(tool.input.model_validate(fields), call_context(here))
     except CallFailed as error:
@@ -154,7 +154,7 @@ READS: list[tuple[Tool, dict[str, Any]]] = [
 async def test_links_that_are_exchanged_show_nothing_from_outside(
     places: tuple[Path, Path], tool: Tool, fields: dict[str, Any]
 ) -> None:
-    """L-05, L-65: at any moment of a read or a search."""
+    """L-05, L-65: this holds at any moment of a read or a search."""
     here, there = places
     outputs: set[str] = set()
     with swap_links(here, there):
@@ -169,7 +169,7 @@ async def test_links_that_are_exchanged_show_nothing_from_outside(
 async def test_links_that_are_exchanged_let_nothing_be_written_outside(
     places: tuple[Path, Path],
 ) -> None:
-    """L-05, L-08: neither written, made, edited nor removed."""
+    """L-05, L-08: no file outside is written, created, edited or removed."""
     here, there = places
     before = {path: path.read_bytes() for path in there.rglob("*") if path.is_file()}
     calls: list[tuple[Tool, dict[str, Any]]] = [
@@ -205,7 +205,7 @@ async def test_links_that_are_exchanged_let_nothing_be_written_outside(
     ],
 )
 def test_a_hostile_glob_is_no_work(glob: str, path: str) -> None:
-    """L-60: it fails at once instead of trying every way."""
+    """L-60: the match fails early instead of trying every split."""
     start = time.monotonic()
 
     assert not matches_glob(glob, path)
@@ -220,7 +220,7 @@ names = st.text("ab*?", min_size=1, max_size=5)
     path=st.lists(st.text("ab", min_size=1, max_size=5), min_size=1, max_size=5),
 )
 def test_globs_match_as_trying_every_way_would(glob: list[str], path: list[str]) -> None:
-    """L-60: finding each piece at its first place loses nothing."""
+    """L-60: matching each piece at its first place loses no match."""
 
     def matches_name(pattern: str, text: str) -> bool:
         if not pattern:

@@ -1,4 +1,4 @@
-"""Ignore files mean the same to the finder as to git, and cost the same whatever they say."""
+"""Ignore files mean the same to the finder as to git, at a bounded cost."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ def test_the_finder_and_git_ignore_the_same_files(
     subprocess.run([*git, "init", "-q", "--template="], env=environment, check=True)
     texts = [(".gitignore", top), *((name, "x\n") for name in files)]
     for name, text in (*texts, *((f"{path}/.gitignore", text) for path, text in nested_rules)):
-        # A file may be where a directory would be, or the other way round.
+        # A generated file and a generated directory may have the same path.
         with suppress(OSError):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)

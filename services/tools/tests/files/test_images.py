@@ -1,4 +1,4 @@
-"""Images: known by their bytes, small enough to send, never in the structured output."""
+"""Images are recognised by their bytes, made small enough, and kept out of structured output."""
 
 import base64
 import hashlib
@@ -31,7 +31,7 @@ def draw_image(kind: str, width: int = 4, height: int = 3, *, noise: bool = Fals
 
 
 def content_image(result: Succeeded) -> tuple[FileContent, Image.Image]:
-    """The file part of a result, and the image that it holds."""
+    """The file part of a result, and the decoded image."""
     _, file = result.content
     assert isinstance(file, FileContent)
     head, _, payload = file.uri.partition(",")
@@ -41,7 +41,7 @@ def content_image(result: Succeeded) -> tuple[FileContent, Image.Image]:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
 async def test_an_image_is_known_by_its_first_bytes(tmp_path: Path, kind: str) -> None:
-    """L-20, L-21: whatever the file is called, it is shown as it is."""
+    """L-20, L-21: the name of the file does not matter."""
     raw = draw_image(kind)
     (tmp_path / "picture.txt").write_bytes(raw)
 
@@ -55,7 +55,7 @@ async def test_an_image_is_known_by_its_first_bytes(tmp_path: Path, kind: str) -
 
 
 async def test_image_bytes_are_with_the_model_alone(tmp_path: Path) -> None:
-    """L-13, L-24: the structured output says what was read, and is not stored twice."""
+    """L-13, L-24: the structured output describes the image without its bytes."""
     (tmp_path / "a.png").write_bytes(draw_image("PNG"))
 
     result = await run_call(READ, tmp_path, path="a.png")
@@ -70,7 +70,7 @@ async def test_image_bytes_are_with_the_model_alone(tmp_path: Path) -> None:
 
 
 async def test_an_image_above_the_intake_limit_is_refused(tmp_path: Path) -> None:
-    """L-21: 20 MiB, before anything is decoded."""
+    """L-21: the limit of 20 MiB applies before decoding."""
     with (tmp_path / "a.png").open("wb") as file:
         file.write(draw_image("PNG"))
         file.truncate((20 << 20) + 1)
@@ -79,7 +79,7 @@ async def test_an_image_above_the_intake_limit_is_refused(tmp_path: Path) -> Non
 
 
 async def test_a_wide_image_is_made_narrower(tmp_path: Path) -> None:
-    """L-22: to 2000 pixels on a side, in its proportions."""
+    """L-22: the longer side becomes 2000 pixels, in proportion."""
     (tmp_path / "a.png").write_bytes(draw_image("PNG", 4000, 100))
 
     _, image = content_image(await run_call(READ, tmp_path, path="a.png"))
@@ -88,7 +88,7 @@ async def test_a_wide_image_is_made_narrower(tmp_path: Path) -> None:
 
 
 def test_a_heavy_image_is_made_lighter() -> None:
-    """L-22: as PNG, then as JPEG, then smaller by a quarter, until it fits."""
+    """L-22: the tool tries PNG, then JPEG, then smaller sizes by a quarter each."""
     raw = draw_image("PNG", 300, 300, noise=True)
 
     light = fit_image(raw, "image/png", ImageLimits(base64_bytes_max=100_000))
@@ -102,13 +102,13 @@ def test_a_heavy_image_is_made_lighter() -> None:
 
 
 def test_an_image_that_never_fits_is_a_size_error() -> None:
-    """L-22: when even one pixel is too much."""
+    """L-22: a single pixel may be too large for the limit."""
     with pytest.raises(ImageRefused, match="cannot be made small enough"):
         fit_image(draw_image("PNG"), "image/png", ImageLimits(base64_bytes_max=10))
 
 
 async def test_without_resizing_a_large_image_is_a_size_error(tmp_path: Path) -> None:
-    """L-23: a setting."""
+    """L-23: a setting turns resizing off."""
     (tmp_path / "a.png").write_bytes(draw_image("PNG", 40, 40))
     strict = read.tool(image_limits=ImageLimits(width_max=20, auto_resize=False))
 
@@ -118,7 +118,7 @@ async def test_without_resizing_a_large_image_is_a_size_error(tmp_path: Path) ->
 
 
 async def test_the_limits_can_be_configured(tmp_path: Path) -> None:
-    """L-22, L-23: all of them."""
+    """L-22, L-23: every limit has a setting."""
     (tmp_path / "a.png").write_bytes(draw_image("PNG", 40, 40))
     settings = ToolsConfig(image_width_max=20, image_height_max=30, image_resize=False)
     tools = builtins(Config(tools=settings))
@@ -137,7 +137,7 @@ async def test_the_limits_can_be_configured(tmp_path: Path) -> None:
     "raw", [draw_image("PNG")[:40], b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBP"]
 )
 async def test_an_image_that_cannot_be_decoded_is_an_error(tmp_path: Path, raw: bytes) -> None:
-    """L-23: and no guess at its size."""
+    """L-23: the tool does not guess the size."""
     (tmp_path / "a.png").write_bytes(raw)
 
     assert await failure_of(READ, tmp_path, path="a.png") == "Unable to decode image: a.png"
@@ -146,7 +146,7 @@ async def test_an_image_that_cannot_be_decoded_is_an_error(tmp_path: Path, raw: 
 async def test_without_a_resizer_the_image_comes_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """L-23: however large."""
+    """L-23: the size does not matter then."""
     (tmp_path / "a.png").write_bytes(draw_image("PNG", 4000, 2))
     monkeypatch.setitem(sys.modules, "PIL", None)
 
@@ -156,7 +156,7 @@ async def test_without_a_resizer_the_image_comes_as_it_is(
 
 
 async def test_a_transparent_palette_image_is_resized(tmp_path: Path) -> None:
-    """L-22: whatever the colours are kept as."""
+    """L-22: the colour mode does not matter."""
     image = Image.new("P", (2500, 10))
     image.info["transparency"] = 0
     image.save(tmp_path / "a.gif", transparency=0)

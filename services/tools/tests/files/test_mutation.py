@@ -1,4 +1,4 @@
-"""Changes to files: whole, one at a time, conditional, never through a link."""
+"""Changes to files are atomic, serialised and conditional, and never follow a link."""
 
 import asyncio
 import fcntl
@@ -24,7 +24,7 @@ def at(directory: Path, path: str) -> Place:
 
 
 def test_a_new_file_is_created_with_its_directories(tmp_path: Path) -> None:
-    """L-10: parents are made on demand."""
+    """L-10: missing parent directories are created."""
     mutation.create(at(tmp_path, "a/b/c.txt"), b"hello")
 
     assert (tmp_path / "a/b/c.txt").read_bytes() == b"hello"
@@ -32,7 +32,7 @@ def test_a_new_file_is_created_with_its_directories(tmp_path: Path) -> None:
 
 
 def test_creating_what_exists_fails_and_changes_nothing(tmp_path: Path) -> None:
-    """L-10: even if it appeared a moment ago."""
+    """L-10: this holds also for a file that just appeared."""
     place = at(tmp_path, "a.txt")
     (tmp_path / "a.txt").write_text("theirs")
 
@@ -44,7 +44,7 @@ def test_creating_what_exists_fails_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_of_many_who_create_one_file_one_does(tmp_path: Path) -> None:
-    """L-10: the others are told that it exists."""
+    """L-10: the other callers get an error that the file exists."""
     place = at(tmp_path, "a.txt")
 
     def create(number: int) -> bool:
@@ -62,7 +62,7 @@ def test_of_many_who_create_one_file_one_does(tmp_path: Path) -> None:
 
 
 def test_a_change_is_made_only_to_the_expected_bytes(tmp_path: Path) -> None:
-    """L-09: else nothing is written."""
+    """L-09: with other bytes nothing is written."""
     file = tmp_path / "a.txt"
     file.write_text("one")
 
@@ -77,7 +77,7 @@ def test_a_change_is_made_only_to_the_expected_bytes(tmp_path: Path) -> None:
 
 
 def test_changes_to_one_file_follow_each_other(tmp_path: Path) -> None:
-    """L-08, L-09: of eight who count up from what they read, every success counts."""
+    """L-08, L-09: eight threads increment a counter, and every successful write counts."""
     file = tmp_path / "count"
     file.write_text("0")
     place = at(tmp_path, "count")
@@ -114,7 +114,7 @@ def test_another_file_does_not_wait(tmp_path: Path) -> None:
 def test_a_file_that_somebody_never_lets_go_of_is_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """L-08: waiting has an end."""
+    """L-08: waiting for the lock has a time limit."""
     monkeypatch.setattr(mutation, "LOCK_S", 0.05)
     (tmp_path / "held").write_text("x")
     with (tmp_path / "held").open() as file:
@@ -127,7 +127,7 @@ def test_a_file_that_somebody_never_lets_go_of_is_busy(
 
 
 async def test_a_cancelled_change_is_finished_first(tmp_path: Path) -> None:
-    """L-08: whoever cancels it waits until the file is whole."""
+    """L-08: the canceller waits until the file is complete."""
     started, resume = threading.Event(), threading.Event()
 
     def change() -> None:
@@ -167,7 +167,7 @@ def test_a_file_that_changed_is_not_removed(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_keeps_its_permissions(tmp_path: Path) -> None:
-    """L-29: a script stays one."""
+    """L-29: an executable script stays executable."""
     file = tmp_path / "run.sh"
     file.write_text("x")
     file.chmod(0o751)
@@ -178,7 +178,7 @@ def test_a_changed_file_keeps_its_permissions(tmp_path: Path) -> None:
 
 
 def test_a_link_put_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
-    """L-05: neither to write nor to remove what it leads to."""
+    """L-05: the target of the link is neither written nor removed."""
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.write_text("theirs")
@@ -199,7 +199,7 @@ def test_a_link_put_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> No
 
 
 def test_a_pipe_is_neither_written_nor_waited_for(tmp_path: Path) -> None:
-    """L-31: only files are written."""
+    """L-31: only regular files are written."""
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(PathRefused):
@@ -220,7 +220,7 @@ while True:
 
 
 def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
-    """L-08, L-48: at any moment the file is the old one or the new one."""
+    """L-08, L-48: at any moment the file has its old or its new content."""
     for delay_s in (0.01, 0.04):
         writer = subprocess.Popen(
             [sys.executable, "-c", LOOP, str(tmp_path)], stdout=subprocess.PIPE
@@ -250,7 +250,7 @@ mutation.write(resolve(sys.argv[1], sys.argv[2]), b"new")
 
 @pytest.mark.parametrize("name", ["old.txt", "new.txt"])
 def test_a_writer_that_is_killed_leaves_no_draft(tmp_path: Path, name: str) -> None:
-    """L-08: what nobody finished has no name, so nobody finds it."""
+    """L-08: an unfinished draft has no name, so it vanishes with the writer."""
     (tmp_path / "old.txt").write_text("old")
 
     writer = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), name], check=False)
@@ -263,7 +263,7 @@ def test_a_writer_that_is_killed_leaves_no_draft(tmp_path: Path, name: str) -> N
 def test_without_nameless_files_a_draft_has_a_hidden_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """L-08, L-10: some file systems know no others."""
+    """L-08, L-10: some file systems have no nameless files."""
     monkeypatch.setattr(draft, "_NAMELESS", 0)
     place = resolve(str(tmp_path), "a.txt")
 

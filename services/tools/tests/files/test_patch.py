@@ -1,4 +1,4 @@
-"""Patches: grammar, matching, and what they make of a text."""
+"""Patches: their grammar, how lines match, and the text they produce."""
 
 import difflib
 
@@ -71,7 +71,7 @@ def update(body: str) -> tuple[Chunk, ...]:
     ],
 )
 def test_a_patch_is_read_whatever_is_around_it(text: str) -> None:
-    """L-39: markers, all kinds of changes, the end of a file; a here-document is taken off."""
+    """L-39: all markers are understood, and a here-document around the patch is removed."""
     assert parse_patch(text) == PARSED
 
 
@@ -100,7 +100,7 @@ def test_a_patch_is_read_whatever_is_around_it(text: str) -> None:
     ],
 )
 def test_what_is_no_patch_is_refused_with_its_place(text: str, reason: str) -> None:
-    """L-40: before anything happens."""
+    """L-40: the error names the line, and nothing is changed."""
     with pytest.raises(MalformedPatch, match=reason.replace("?", r"\?")):
         parse_patch(text)
 
@@ -109,19 +109,19 @@ def test_what_is_no_patch_is_refused_with_its_place(text: str, reason: str) -> N
     "line", ["x = 'a-b'", "x = 'a-b'   ", "   x = 'a-b'", "  x = \u2018a\u2014b\u2019 "]
 )
 def test_lines_are_found_the_strictest_likeness_first(line: str) -> None:
-    """L-41: exact, then without trailing space, then without any around, then plain punctuation."""
+    """L-41: exact text, then without trailing space, then stripped, then plain punctuation."""
     chunks = update("@@\n-x = 'a-b'\n+y")
 
     assert apply_chunks(f"before\n{line}\nafter\n", chunks) == "before\ny\nafter\n"
 
 
 def test_an_exact_line_is_preferred_to_an_earlier_similar_one() -> None:
-    """L-41: likeness counts before place."""
+    """L-41: likeness counts more than position."""
     assert apply_chunks("  x\nx\n", update("@@\n-x\n+y")) == "  x\ny\n"
 
 
 def test_chunks_are_found_one_after_the_other() -> None:
-    """L-41: each from where the one before ended, or from its context."""
+    """L-41: the search starts where the last chunk ended, or at the context line."""
     text = "a\nx\nb\nx\nc\nx\n"
 
     assert apply_chunks(text, update("@@\n-x\n+1\n@@\n-x\n+2")) == "a\n1\nb\n2\nc\nx\n"
@@ -133,7 +133,7 @@ def test_chunks_are_found_one_after_the_other() -> None:
 
 
 def test_a_chunk_for_the_end_of_the_file_is_tried_there_first() -> None:
-    """L-41: and elsewhere if the end is different."""
+    """L-41: the rest of the file is searched when the end differs."""
     chunks = update("@@\n-x\n+y\n*** End of File")
 
     assert apply_chunks("x\nb\nx\n", chunks) == "x\nb\ny\n"
@@ -141,14 +141,14 @@ def test_a_chunk_for_the_end_of_the_file_is_tried_there_first() -> None:
 
 
 def test_a_chunk_that_only_adds_is_for_the_end() -> None:
-    """L-42: wherever its context is, and without moving where the next is looked for."""
+    """L-42: its context line does not matter, and the next chunk searches from the same place."""
     assert apply_chunks("a\nb\n", update("@@\n+c")) == "a\nb\nc\n"
     assert apply_chunks("a\nb\n", update("@@ a\n+c\n@@\n-b\n+B")) == "a\nB\nc\n"
     assert apply_chunks("", update("@@\n+c")) == "c\n"
 
 
 def test_what_a_patch_only_mentions_stays_as_it_is() -> None:
-    """L-41: the file's own spaces, quotes and line breaks; new lines end as its lines do."""
+    """L-41: spaces, quotes and line breaks of the file stay, also for new lines."""
     text = "  \u2018one\u2019\t\r\ntwo\r\nthree\r\n"
 
     assert (
@@ -158,7 +158,7 @@ def test_what_a_patch_only_mentions_stays_as_it_is() -> None:
 
 
 def test_a_file_without_a_last_line_break_stays_so() -> None:
-    """L-49: only files that are added get one."""
+    """L-49: only added files get a final line break."""
     assert apply_chunks("a\nb", update("@@\n-b\n+c")) == "a\nc"
     assert apply_chunks("a\r\nb", update("@@\n+c")) == "a\r\nb\r\nc"
 
@@ -170,7 +170,7 @@ lines = st.lists(st.sampled_from(["a", "b", "  a", "c "]), max_size=12)
 def test_a_patch_made_of_two_texts_makes_one_of_the_other(
     before: list[str], after: list[str], context: int
 ) -> None:
-    """L-39, L-41: with whole context it is exact; with less it applies or says that it does not."""
+    """L-39, L-41: full context applies exactly; less context applies or fails."""
     groups = difflib.SequenceMatcher(None, before, after, autojunk=False)
     diff_lines: list[tuple[Mark, str]] = []
     for _, a, b, c, d in groups.get_opcodes():
@@ -194,7 +194,7 @@ def test_a_patch_made_of_two_texts_makes_one_of_the_other(
 
 @given(before=st.text("ab\n", max_size=30), after=st.text("ab\n", max_size=30))
 def test_a_diff_tells_how_many_lines_came_and_went(before: str, after: str) -> None:
-    """L-37, L-49: and leads from one text to the other."""
+    """L-37, L-49: the counts agree with the lines of the diff."""
     file_diff = diff("f", before, after)
 
     old = [line[1:] for line in file_diff.patch.split("\n")[2:] if line[:1] in {" ", "-"}]
@@ -205,7 +205,7 @@ def test_a_diff_tells_how_many_lines_came_and_went(before: str, after: str) -> N
 
 
 def test_a_diff_of_large_texts_is_bounded() -> None:
-    """L-37: in work and in size."""
+    """L-37: both the time and the size have a limit."""
     file_diff = diff("f", "".join(f"{n}\n" for n in range(100_000)), "x\n" * 100_000)
 
     assert (file_diff.additions, file_diff.deletions) == (100_000, 100_000)

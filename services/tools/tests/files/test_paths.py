@@ -1,4 +1,4 @@
-"""Where paths lead: inside, outside by approval, and nowhere else."""
+"""Paths lead inside the location, or outside with an approval, and nowhere else."""
 
 import os
 from pathlib import Path
@@ -47,13 +47,13 @@ def outside(tmp_path: Path) -> Path:
 async def test_a_relative_path_that_climbs_out_is_refused_and_not_asked_for(
     location: Path, outside: Path, path: str, tool: Tool, message: str, fields: dict[str, Any]
 ) -> None:
-    """L-01, L-65: for every tool, before anything is asked."""
+    """L-01, L-65: every tool refuses such a path before it asks."""
     assert await failure_of(tool, location, path=path, **fields) == f"{message} {path}"
     assert (outside / "secret.txt").read_text() == "a secret"
 
 
 async def test_a_patch_that_climbs_out_is_refused(location: Path, outside: Path) -> None:
-    """L-01: the same for each path of a patch."""
+    """L-01: the rule holds for each path of a patch."""
     message = await failure_of(
         apply_patch.tool(), location, patchText=PATCH.format("../there/secret.txt")
     )
@@ -63,14 +63,14 @@ async def test_a_patch_that_climbs_out_is_refused(location: Path, outside: Path)
 
 
 async def test_dots_that_stay_inside_are_followed(location: Path) -> None:
-    """L-01: relative to the location."""
+    """L-01: paths are relative to the location."""
     (location / "a.txt").write_text("hello")
 
     assert text(await run_call(READ, location, path="x/../a.txt")) == "hello"
 
 
 async def test_an_absolute_path_inside_needs_no_more_than_a_relative_one(location: Path) -> None:
-    """L-02, L-06: one need, named from the location."""
+    """L-02, L-06: the only need is named relative to the location."""
     (location / "sub").mkdir()
     (location / "sub/a.txt").write_text("hello")
 
@@ -80,7 +80,7 @@ async def test_an_absolute_path_inside_needs_no_more_than_a_relative_one(locatio
 
 
 async def test_an_absolute_path_inside_a_linked_location_is_inside(location: Path) -> None:
-    """L-02: written through the link or by its real path."""
+    """L-02: both the path through the link and the real path are inside."""
     (location / "a.txt").write_text("hello")
     link = location.parent / "link"
     link.symlink_to(location)
@@ -91,7 +91,7 @@ async def test_an_absolute_path_inside_a_linked_location_is_inside(location: Pat
 
 
 async def test_a_path_outside_asks_for_its_directory_first(location: Path, outside: Path) -> None:
-    """Q-08, L-03, L-06: then for what the tool does, by the canonical path."""
+    """Q-08, L-03, L-06: the permission of the tool follows, on the canonical path."""
     target = outside / "new.txt"
 
     needs = await required_permissions(WRITE, location, path=str(target), content="x")
@@ -108,7 +108,7 @@ async def test_a_path_outside_asks_for_its_directory_first(location: Path, outsi
 async def test_a_search_outside_asks_too(
     location: Path, outside: Path, tool: Tool, fields: dict[str, Any]
 ) -> None:
-    """L-65: containment and approval hold for searches; nothing is opened to them."""
+    """L-65: containment and approval apply to searches too."""
     needs = await required_permissions(tool, location, path=str(outside), **fields)
 
     assert [need.action for need in needs] == ["external_directory", tool.name]
@@ -118,7 +118,7 @@ async def test_a_search_outside_asks_too(
 
 
 def test_the_boundary_is_the_nearest_directory_that_exists(location: Path, outside: Path) -> None:
-    """L-04: canonical, whatever links the path goes through."""
+    """L-04: the boundary is canonical, whatever links the path has."""
     (location.parent / "link").symlink_to(outside)
 
     place = resolve(str(location), str(location.parent / "link/new/deeper/file.txt"))
@@ -128,7 +128,7 @@ def test_the_boundary_is_the_nearest_directory_that_exists(location: Path, outsi
 
 
 def test_a_directory_whose_name_is_a_wildcard_is_not_approved_for_always(location: Path) -> None:
-    """L-03: the pattern would open more than was shown."""
+    """L-03: the saved pattern would permit more than the person saw."""
     odd = location.parent / "a*b"
     odd.mkdir()
 
@@ -142,7 +142,7 @@ def test_a_directory_whose_name_is_a_wildcard_is_not_approved_for_always(locatio
 async def test_a_link_that_leads_out_is_refused(
     location: Path, outside: Path, tool: Tool, message: str, fields: dict[str, Any]
 ) -> None:
-    """L-05: relative or absolute, it is never promoted to outside."""
+    """L-05: a relative or absolute path through the link is never taken as outside."""
     (location / "link").symlink_to(outside)
     for path in ("link/secret.txt", str(location / "link/secret.txt"), "link/new/x"):
         assert await failure_of(tool, location, path=path, **fields) == f"{message} {path}"
@@ -154,7 +154,7 @@ async def test_a_link_that_leads_out_is_refused(
 async def test_a_dangling_link_that_leads_out_creates_nothing(
     location: Path, outside: Path
 ) -> None:
-    """L-05: where a link leads counts, not whether anything is there."""
+    """L-05: the target of the link counts, whether it exists or not."""
     (location / "link").symlink_to(outside / "new.txt")
 
     await failure_of(WRITE, location, path="link", content="x")
@@ -163,7 +163,7 @@ async def test_a_dangling_link_that_leads_out_creates_nothing(
 
 
 async def test_a_link_that_stays_inside_is_followed_and_named_by_its_end(location: Path) -> None:
-    """L-05, L-06: rules speak of the real file."""
+    """L-05, L-06: rules apply to the real file."""
     (location / "real").mkdir()
     (location / "real/a.txt").write_text("hello")
     (location / "link").symlink_to("real")
@@ -181,7 +181,7 @@ async def test_a_link_that_stays_inside_is_followed_and_named_by_its_end(locatio
 async def test_a_file_in_the_place_of_a_directory_is_an_error(
     location: Path, tool: Tool, message: str, fields: dict[str, Any]
 ) -> None:
-    """L-07: nothing is made below it."""
+    """L-07: nothing is created below the file."""
     (location / "file").write_text("x")
 
     error = await failure_of(tool, location, path="file/below.txt", **fields)
@@ -198,7 +198,7 @@ async def test_what_is_no_path_is_an_error_of_the_call(
     result = await try_call(tool, location, path=path, **fields)
 
     if tool.name in {"glob", "grep"} and path == "":
-        return  # The location itself.
+        return  # An empty path means the location itself.
     error = getattr(result, "message", "")
     assert error.startswith(message), result
 
@@ -207,7 +207,7 @@ async def test_what_is_no_path_is_an_error_of_the_call(
 async def test_a_link_exchanged_while_somebody_decides_opens_nothing(
     location: Path, outside: Path, tool: Tool
 ) -> None:
-    """L-05: what runs is checked again, inside as well as to the outside."""
+    """L-05: the run checks the path again, inside and outside."""
     (location / "dir").mkdir()
     (location / "dir/secret.txt").write_text("plain")
 
@@ -228,7 +228,7 @@ async def test_a_link_exchanged_while_somebody_decides_opens_nothing(
 async def test_a_link_turned_to_another_file_inside_is_not_what_was_permitted(
     location: Path,
 ) -> None:
-    """L-05: rules spoke of the first file."""
+    """L-05: the permission was for the first file."""
     (location / "plain").write_text("plain")
     (location / "key").write_text("key")
     (location / "link").symlink_to("plain")
@@ -245,7 +245,7 @@ async def test_a_link_turned_to_another_file_inside_is_not_what_was_permitted(
 async def test_a_link_outside_turned_elsewhere_is_not_what_was_permitted(
     location: Path, outside: Path
 ) -> None:
-    """L-03, L-04: the approval was for the directory that the link led to then."""
+    """L-03, L-04: the approval was for the directory that the link led to before."""
     other = location.parent / "other"
     other.mkdir()
     (other / "secret.txt").write_text("another")
@@ -264,7 +264,7 @@ async def test_a_link_outside_turned_elsewhere_is_not_what_was_permitted(
 
 
 def test_without_a_record_a_path_outside_must_be_canonical(location: Path, outside: Path) -> None:
-    """L-03: then whoever approved it saw where it leads."""
+    """L-03: the person who approved a canonical path saw its real place."""
     (location.parent / "link").symlink_to(outside)
 
     check_permitted(resolve(str(location), str(outside / "secret.txt")), "read", None)

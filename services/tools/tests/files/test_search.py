@@ -1,4 +1,4 @@
-"""`glob` and `grep`: the same with the search program and without it, and never without an end."""
+"""`glob` and `grep` give the same with and without ripgrep, within limits."""
 
 import asyncio
 import json
@@ -81,7 +81,7 @@ TREE = {
 
 
 async def test_searching_needs_permission_on_the_pattern(tmp_path: Path) -> None:
-    """L-60, L-62: the action is the tool's own."""
+    """L-60, L-62: each tool has its own action."""
     assert await required_permissions(glob.tool(), tmp_path, pattern="*.py") == (
         Need("glob", ("*.py",), ("*",), {"path": "."}),
     )
@@ -94,7 +94,7 @@ async def test_searching_needs_permission_on_the_pattern(tmp_path: Path) -> None
 async def test_files_are_found_but_hidden_and_ignored_ones(
     engine: SearchEngine, tmp_path: Path
 ) -> None:
-    """L-60: nested ignore files and their exceptions count; `.git` is never looked into."""
+    """L-60: nested ignore files and their exceptions count; `.git` is never searched."""
     plant(tmp_path, TREE)
 
     assert await find_files(engine, tmp_path, pattern="**") == [
@@ -120,7 +120,7 @@ async def test_files_are_found_but_hidden_and_ignored_ones(
 async def test_a_pattern_does_not_open_what_is_ignored(
     engine: SearchEngine, tmp_path: Path
 ) -> None:
-    """L-60: though it names the file."""
+    """L-60: the ignored file stays hidden even when the pattern names it."""
     plant(tmp_path, TREE)
 
     assert await find_files(engine, tmp_path, pattern="b.log") == []
@@ -130,7 +130,7 @@ async def test_a_pattern_does_not_open_what_is_ignored(
 async def test_a_search_below_obeys_the_ignore_files_above(
     engine: SearchEngine, tmp_path: Path
 ) -> None:
-    """L-60: up to the repository."""
+    """L-60: ignore files count up to the root of the repository."""
     plant(
         tmp_path, {**TREE, "src/deep/e.log": "", "src/deep/top.txt": "", "x/e.log": "", "x/f": ""}
     )
@@ -145,7 +145,7 @@ async def test_a_search_below_obeys_the_ignore_files_above(
 async def test_paths_are_absolute_for_the_model_and_relative_in_the_structure(
     engine: SearchEngine, tmp_path: Path
 ) -> None:
-    """L-61, L-66: in a list under `value`; nothing found is a fixed text."""
+    """L-61, L-66: results are a list under `value`; an empty result has a fixed text."""
     plant(tmp_path, {"sub/a.py": "", "sub/b.py": ""})
 
     result = await run_call(glob.tool(engine), tmp_path, pattern="*.py", path="sub")
@@ -161,7 +161,7 @@ async def test_paths_are_absolute_for_the_model_and_relative_in_the_structure(
 
 
 async def test_lines_are_found_in_hidden_files_too(engine: SearchEngine, tmp_path: Path) -> None:
-    """L-62, L-66: but not in `.git` or what is ignored."""
+    """L-62, L-66: `.git` and ignored files stay out."""
     plant(tmp_path, TREE)
 
     assert await find_lines(engine, tmp_path, pattern="^need") == [
@@ -184,7 +184,7 @@ async def test_lines_are_found_in_hidden_files_too(engine: SearchEngine, tmp_pat
 async def test_one_file_is_searched_even_if_it_is_ignored(
     engine: SearchEngine, tmp_path: Path
 ) -> None:
-    """L-62: it was asked for by name."""
+    """L-62: the caller named the file."""
     plant(tmp_path, TREE)
 
     assert await find_lines(engine, tmp_path, pattern="n", path="b.log") == [("b.log", 1, "needle")]
@@ -194,7 +194,7 @@ async def test_one_file_is_searched_even_if_it_is_ignored(
 
 
 async def test_a_match_says_where_it_is(engine: SearchEngine, tmp_path: Path) -> None:
-    """L-62, L-63: line, offset in the file, and the parts that matched by bytes of the line."""
+    """L-62, L-63: a match has its line, its offset, and byte ranges of the matching parts."""
     (tmp_path / "a.txt").write_bytes("é\r\nfoo é foo\r\n".encode())
 
     result = await run_call(grep.tool(engine), tmp_path, pattern="foo|é")
@@ -214,7 +214,7 @@ async def test_a_match_says_where_it_is(engine: SearchEngine, tmp_path: Path) ->
 
 
 async def test_previews_and_parts_are_bounded(engine: SearchEngine, tmp_path: Path) -> None:
-    """L-63: 2000 characters of a line, none of them halved, and 100 parts."""
+    """L-63: a preview has 2000 whole characters, and at most 100 parts."""
     (tmp_path / "a.txt").write_text("x" * 500 + "𝄞" * 3000)
 
     result = await run_call(grep.tool(engine), tmp_path, pattern="x")
@@ -227,7 +227,7 @@ async def test_previews_and_parts_are_bounded(engine: SearchEngine, tmp_path: Pa
 async def test_a_record_that_is_too_long_fails_the_search(
     engine: SearchEngine, tmp_path: Path
 ) -> None:
-    """L-63: 64 KiB."""
+    """L-63: a match has at most 64 KiB."""
     (tmp_path / "a.txt").write_text("x" * 70_000)
 
     message = await failure_of(grep.tool(engine), tmp_path, pattern="^x")
@@ -236,7 +236,7 @@ async def test_a_record_that_is_too_long_fails_the_search(
 
 
 async def test_what_is_no_text_is_not_searched(engine: SearchEngine, tmp_path: Path) -> None:
-    """L-62: a zero byte near the beginning says so; text in another encoding still counts."""
+    """L-62: a zero byte near the start marks a binary file; other encodings count as text."""
     (tmp_path / "a.bin").write_bytes(b"needle\n\0\n")
     (tmp_path / "b.txt").write_bytes(b"caf\xe9 needle\n")
 
@@ -249,7 +249,7 @@ async def test_what_is_no_text_is_not_searched(engine: SearchEngine, tmp_path: P
 async def test_a_bad_pattern_is_its_own_error(
     engine: SearchEngine, tmp_path: Path, pattern: str
 ) -> None:
-    """L-64: never a partial result."""
+    """L-64: a bad pattern never gives a partial result."""
     (tmp_path / "a.txt").write_text("x(=a")
 
     message = await failure_of(grep.tool(engine), tmp_path, pattern=pattern)
@@ -259,7 +259,7 @@ async def test_a_bad_pattern_is_its_own_error(
 
 @pytest.mark.parametrize("pattern", ["{a", "[b-a]", "{a,b}" * 8])
 async def test_a_bad_glob_is_its_own_error(tmp_path: Path, pattern: str) -> None:
-    """L-60, L-62: before anybody is asked."""
+    """L-60, L-62: the error precedes the permission ask."""
     message = f"Invalid pattern: {pattern}"
 
     assert await failure_of(glob.tool(), tmp_path, pattern=pattern) == message
@@ -267,7 +267,7 @@ async def test_a_bad_glob_is_its_own_error(tmp_path: Path, pattern: str) -> None
 
 
 def fake_program(tmp_path: Path, *records: object, ending: str) -> SearchEngine:
-    """A search program that says these things and ends so."""
+    """A search program that prints these records and then runs the ending."""
     program = tmp_path / "program"
     lines = "".join(f"print({json.dumps(json.dumps(record))})\n" for record in records)
     program.write_text(f"#!{sys.executable}\nimport sys, time\n{lines}sys.stdout.flush()\n{ending}")
@@ -287,7 +287,7 @@ def match(name: str, line: str) -> dict[str, object]:
 
 
 async def test_errors_beside_results_make_a_partial_search(tmp_path: Path) -> None:
-    """L-64: and without results a failed one."""
+    """L-64: without results the search fails."""
     here = plant(tmp_path / "here", {"a.txt": "x\n"})
 
     partly = fake_program(tmp_path, match("a.txt", "x\n"), ending="sys.exit(2)")
@@ -302,7 +302,7 @@ async def test_errors_beside_results_make_a_partial_search(tmp_path: Path) -> No
 
 
 async def test_what_the_program_says_is_confirmed(tmp_path: Path) -> None:
-    """L-05, L-65: lines of another file, of a changed one, or behind a link are not told."""
+    """L-05, L-65: lines of a changed file or behind a link are left out of the result."""
     here = plant(tmp_path / "here", {"a.txt": "mine\n", "b.txt": "changed\n"})
     plant(tmp_path, {"secret.txt": "secret\n", "dir/secret.txt": "secret\n"})
     (here / "link").symlink_to(tmp_path / "secret.txt")
@@ -319,7 +319,7 @@ async def test_what_the_program_says_is_confirmed(tmp_path: Path) -> None:
 
 
 async def test_a_search_stops_at_its_limit(engine: SearchEngine, tmp_path: Path) -> None:
-    """L-65: there is a limit though nobody named one, and the result says that it was met."""
+    """L-65: a default limit applies, and the result says that it was reached."""
     plant(tmp_path, {f"{number:03}.txt": "x\nx\n" for number in range(101)})
 
     by_default = await run_call(glob.tool(engine), tmp_path, pattern="*")
@@ -339,7 +339,7 @@ async def test_a_search_stops_at_its_limit(engine: SearchEngine, tmp_path: Path)
 
 
 async def test_links_are_not_followed(engine: SearchEngine, tmp_path: Path) -> None:
-    """L-05, L-65: a loop has an end, and nothing outside is found."""
+    """L-05, L-65: loops end, and nothing outside is found."""
     here = plant(tmp_path / "here", {"a.txt": "needle\n"})
     plant(tmp_path / "there", {"b.txt": "needle\n"})
     (here / "out").symlink_to(tmp_path / "there")
@@ -351,7 +351,7 @@ async def test_links_are_not_followed(engine: SearchEngine, tmp_path: Path) -> N
 
 
 async def test_odd_names_are_found(engine: SearchEngine, tmp_path: Path) -> None:
-    """L-61: with line breaks, leading dashes or no encoding at all."""
+    """L-61: names may have line breaks, leading dashes or invalid bytes."""
     plant(tmp_path, {"-e": "x\n", "a\nb": "x\n", os.fsdecode(b"\xff"): "x\n"})
 
     assert await find_files(engine, tmp_path, pattern="*") == ["-e", "a\nb", "\ufffd"]
@@ -364,7 +364,7 @@ async def test_odd_names_are_found(engine: SearchEngine, tmp_path: Path) -> None
 
 
 async def test_a_pattern_that_never_ends_is_stopped(tmp_path: Path) -> None:
-    """L-64: by the engine that tries every way; nothing keeps running."""
+    """L-64: the backtracking engine has a time limit, and no process stays."""
     (tmp_path / "a.txt").write_text("needle\n")
     (tmp_path / "b.txt").write_text("a" * 5000 + "\n")
     quick, slower = SearchEngine(None, limit_s=0.5), SearchEngine(None, limit_s=5.0)
@@ -379,7 +379,7 @@ async def test_a_pattern_that_never_ends_is_stopped(tmp_path: Path) -> None:
 
 
 def processes_in(directory: Path) -> list[str]:
-    """Processes that work in a directory."""
+    """The processes whose working directory this is."""
     return [
         path.name
         for path in Path("/proc").glob("[0-9]*")
@@ -395,7 +395,7 @@ def _link_target(path: Path) -> str | None:
 
 
 async def test_a_cancelled_search_leaves_no_process(tmp_path: Path) -> None:
-    """L-62: it is killed with the call."""
+    """L-62: the search process is killed with the call."""
     (tmp_path / "a.txt").write_text("a" * 5000 + "\n")
     tool = grep.tool(SearchEngine(None))
     input_ = tool.input.model_validate({"pattern": "(a|aa)+$x"})
@@ -412,7 +412,7 @@ async def test_a_cancelled_search_leaves_no_process(tmp_path: Path) -> None:
 
 
 async def test_nothing_in_the_searched_directory_is_run(tmp_path: Path) -> None:
-    """L-62: a file that is called like a module is only text."""
+    """L-62: a file with the name of a module is not imported."""
     for name in ("json", "re", "sitecustomize", "fairlead_tools"):
         (tmp_path / f"{name}.py").write_text("open('run', 'w')\n")
 
@@ -437,7 +437,7 @@ async def test_nothing_in_the_searched_directory_is_run(tmp_path: Path) -> None:
 async def test_patterns_mean_the_same_in_both_engines(
     engine: SearchEngine, tmp_path: Path, pattern: str, lines: list[str]
 ) -> None:
-    """L-62: classes, groups and codes as the program reads them."""
+    """L-62: classes, groups and escapes mean what they mean to ripgrep."""
     (tmp_path / "a.txt").write_text("ab1\na foo\nbx\n]y\n\näöa, ü\n")
 
     assert [line for _, _, line in await find_lines(engine, tmp_path, pattern=pattern)] == lines
@@ -487,7 +487,7 @@ def test_both_engines_find_the_same_in_any_tree(
     below: str | None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """L-60, L-62: nested ignore files, exceptions, hidden files, in the same order."""
+    """L-60, L-62: this holds for nested ignore files, exceptions and hidden files, in order."""
     root = tmp_path_factory.mktemp("tree")
     (root / ".git").mkdir()
     own_files = [(".gitignore", top), *((name, "x\n") for name in files)]
@@ -495,7 +495,7 @@ def test_both_engines_find_the_same_in_any_tree(
         *own_files,
         *((f"{path}/{kind}", rules) for path, kind, rules in ignores),
     ):
-        # A file may be where a directory would be, or the other way round.
+        # A generated file and a generated directory may have the same path.
         with suppress(OSError):
             plant(root, {name: content})
     here = root / below if below is not None and (root / below).is_dir() else root
@@ -510,7 +510,7 @@ def test_both_engines_find_the_same_in_any_tree(
 
 
 def test_our_own_finder_is_a_program_too(tmp_path: Path) -> None:
-    """L-64: it ends with 2 when it could not look somewhere or at the pattern."""
+    """L-64: the exit code is 2 for a bad pattern or an unreadable place."""
     request = {"hidden": True, "pattern": "(", "include": None, "file": None}
     command = [
         sys.executable,

@@ -1,4 +1,4 @@
-"""Application tools on the twin: registered, called, left in a queue, settled from outside."""
+"""Application tools over an in-memory log: registered, called, queued, settled from outside."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ QUEUED = {**DOUBLE, "mode": "queue", "subject": "fairlead.job.default.math", "ti
 
 @dataclass
 class Office:
-    """A worker and its desk."""
+    """A worker together with its tool verbs."""
 
     harness: Harness
     desk: ToolVerbs
@@ -112,7 +112,7 @@ async def double_input(body: bytes) -> bytes:
 
 
 async def test_a_registered_tool_is_offered_called_and_settled(office: Office) -> None:
-    """J-01, J-19: its schema is shown as it was written, its output is the log's."""
+    """J-01, J-19: the catalogue shows the schema as registered, and the log gets the output."""
     answer = await office.ask("register", DOUBLE)
     office.serve(DOUBLE["subject"], double_input)
     await office.call("double", n=4)
@@ -125,7 +125,7 @@ async def test_a_registered_tool_is_offered_called_and_settled(office: Office) -
 async def test_the_key_goes_along_and_an_error_is_told_in_the_services_words(
     office: Office,
 ) -> None:
-    """J-20: a declared failure, with what makes an idempotent service so."""
+    """J-20: the request has a key for safe retries; the error text is the service's."""
     tasks: list[ToolTask] = []
 
     async def refuse(body: bytes) -> bytes:
@@ -188,7 +188,7 @@ async def test_output_that_does_not_fit_is_never_a_success(
 async def test_nobody_there_means_that_nothing_ran(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """J-20: typed, and tried again for a moment first, because that is safe."""
+    """J-20: the worker tries again first, which is safe, and the error is typed."""
     monkeypatch.setattr("fairlead_tools.registry.application.calls.PAUSES_S", (0.0,))
     await office.ask("register", DOUBLE)
     await office.call("double", n=4)
@@ -205,7 +205,7 @@ async def test_nobody_there_means_that_nothing_ran(
 async def test_no_answer_in_time_leaves_the_outcome_unknown(
     office: Office, retry: str, ending: str
 ) -> None:
-    """J-20: it is settled as such and not sent again."""
+    """J-20: the call is settled as unknown and not sent again."""
     bodies: list[bytes] = []
 
     async def hang(body: bytes) -> bytes:
@@ -223,7 +223,7 @@ async def test_no_answer_in_time_leaves_the_outcome_unknown(
 
 
 async def test_another_schema_makes_a_call_stale_and_the_same_does_not(office: Office) -> None:
-    """J-05, J-06: in whichever process the registration changed."""
+    """J-05, J-06: the process that changed the registration does not matter."""
     office.serve(DOUBLE["subject"], double_input)
     await office.ask("register", DOUBLE)
     await office.call("double", id_="call_1", n=1)
@@ -242,7 +242,7 @@ async def test_another_schema_makes_a_call_stale_and_the_same_does_not(office: O
 
 
 async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(office: Office) -> None:
-    """J-02: another worker advertised it a moment ago."""
+    """J-02: another worker may have advertised the tool a moment ago."""
     await office.offered_tools()
     other = Registry()
     elsewhere = ToolRecords(
@@ -272,7 +272,7 @@ async def test_a_tenants_tools_are_its_own(office: Office) -> None:
 
 
 async def test_a_place_and_a_later_service_come_first_and_go_again(office: Office) -> None:
-    """J-03, J-04, J-08: across services, as inside a process."""
+    """J-03, J-04, J-08: the order holds across services as it does inside a process."""
     description = partial(_description, office)
     await office.ask("register", {**DOUBLE, "service": "one", "description": "one"})
     await office.ask("register", {**DOUBLE, "service": "two", "description": "two"})
@@ -296,7 +296,7 @@ async def _description(office: Office) -> str:
 async def test_a_service_that_vanished_takes_its_tools_along(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """J-04: unless it says in time that it is still there."""
+    """J-04: a service keeps its tools by registering again in time."""
     clock = now_ms()
     monkeypatch.setattr(records_module, "now_ms", lambda: clock)
     await office.ask("register", {**DOUBLE, "ttlMs": 5000})
@@ -335,7 +335,7 @@ async def test_a_service_that_vanished_takes_its_tools_along(
 async def test_what_cannot_be_registered_is_refused_and_leaves_nothing(
     office: Office, change: dict[str, object], field: str | None
 ) -> None:
-    """J-01, J-39: a typed error that names the field; and a tenant reaches its own subjects alone."""
+    """J-01, J-39: the typed error names the field, and a tenant may use its own subjects only."""
     answer = await office.ask("register", {**DOUBLE, **change})
 
     assert answer["error"]["_tag"] == "InvalidRequestError"
@@ -357,7 +357,7 @@ async def test_a_tenant_registers_so_many_and_no_more(
 
 
 async def queue_call(office: Office, **change: object) -> ToolTask:
-    """A call in the service's queue."""
+    """Put a call into the queue of its service, and return the task."""
     await office.ask("register", {**QUEUED, **change})
     await office.call("double", n=4)
     async with run_worker(office.worker):
@@ -387,7 +387,7 @@ def _settlement(task: ToolTask, **result: object) -> dict[str, object]:
 
 
 async def test_a_queued_call_holds_no_worker_and_is_settled_from_outside(office: Office) -> None:
-    """J-09: its request waits for the time to be up; a second settlement is a conflict."""
+    """J-09: the request waits for its deadline, and a second settlement is a conflict."""
     task = await queue_call(office)
     assert task.deadline is not None
     assert await office.harness.settlements() == []
@@ -405,7 +405,7 @@ async def test_a_queued_call_holds_no_worker_and_is_settled_from_outside(office:
 async def test_a_service_may_be_quicker_than_the_worker_that_left_it_the_call(
     office: Office, retry: str
 ) -> None:
-    """J-09: its answer comes before the log says that it has the call; a conflict would lose it."""
+    """J-09: the answer precedes the deferral in the log, and a conflict would lose it."""
     await office.ask("register", {**QUEUED, "retry": retry})
     await office.call("double", n=4)
     settling: list[asyncio.Task[dict[str, Any]]] = []
@@ -448,7 +448,7 @@ async def test_a_settlement_is_checked_like_any_other_result(
 async def test_a_settlement_from_outside_is_bounded_and_kept_like_any_other(
     office: Office,
 ) -> None:
-    """J-24, J-26, J-30: who answers makes no difference to what the log holds."""
+    """J-24, J-26, J-30: the log holds the same, whoever settles the call."""
     task = await queue_call(office)
     text = "".join(f"{number}\n" for number in range(5000))
     result = {"output": {"n": 8}, "content": [{"type": "text", "text": text}]}
@@ -490,7 +490,7 @@ async def _check_bounded(office: Office, text: str) -> None:
 async def test_a_tool_of_others_is_asked_about_and_denied_like_ours(
     office: Office, registration: dict[str, Any]
 ) -> None:
-    """K-02, K-05, K-12: nothing is sent before a person has permitted it."""
+    """K-02, K-05, K-12: nothing is sent before a person permits it."""
     await office.ask("register", {**registration, "action": "sums"})
     await office.call("double", n=4)
 
@@ -507,7 +507,7 @@ async def test_a_tool_of_others_is_asked_about_and_denied_like_ours(
 
 
 async def _settlements_with_rule(office: Office, effect: str) -> list[str]:
-    """Let a worker work for which this is the rule."""
+    """Run a worker under a rule with this effect, and return the settlements."""
     rule = {"action": "sums", "resource": "*", "effect": effect}
     rules = Config.model_validate({"permissions": [rule]}).rules
     harness = office.harness
@@ -518,7 +518,7 @@ async def _settlements_with_rule(office: Office, effect: str) -> list[str]:
 
 
 async def test_an_interrupt_ends_a_call_that_waits_in_a_queue(office: Office) -> None:
-    """E-16: its request is done with, and whoever answers later is told that nobody waits."""
+    """E-16: its request is acknowledged, and a later settlement is a conflict."""
     task = await queue_call(office)
     await office.harness.write(
         InterruptRequested(),
@@ -537,7 +537,7 @@ async def test_an_interrupt_ends_a_call_that_waits_in_a_queue(office: Office) ->
 
 
 async def test_a_settlement_comes_back_after_the_tool_changed(office: Office) -> None:
-    """J-09: the call was already running; its own schema is not known any more."""
+    """J-09: the call started before the change, so no schema checks its output."""
     task = await queue_call(office)
     await office.ask("unregister", {"name": "double"})
 
@@ -549,7 +549,7 @@ async def test_a_settlement_comes_back_after_the_tool_changed(office: Office) ->
 async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """J-02: nobody settles what a worker runs, what was never called, or another tenant's."""
+    """J-02: running calls, unknown calls and calls of another tenant stay unsettled."""
     monkeypatch.setattr("fairlead_tools.registry.application.verbs.READ_PAUSES_S", (0.0,))
     gate = tool("gate")
     office.harness.registry.register(gate)
@@ -580,7 +580,7 @@ def _settlement_ids() -> dict[str, str]:
 async def test_a_queued_call_that_nobody_answers_is_settled_when_its_time_is_up(
     office: Office,
 ) -> None:
-    """J-20: its outcome is unknown, and a later answer is a conflict."""
+    """J-20: the outcome is unknown, and a later answer is a conflict."""
     task = await queue_call(office, timeoutMs=1)
     await asyncio.sleep(0.01)
 

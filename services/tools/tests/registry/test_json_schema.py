@@ -1,4 +1,4 @@
-"""Schemas from outside: checked, bounded, and never allowed to reach anywhere."""
+"""Schemas of other services: checked, bounded, and without references to other places."""
 
 import pytest
 from pydantic import ValidationError
@@ -27,7 +27,7 @@ def complaint(kind: type[Document], value: object) -> str:
 
 
 def test_what_fits_is_kept_as_it_is() -> None:
-    """J-19: the executor sees the decoded input, the log the encoded output."""
+    """J-19: the executor gets the decoded input, and the log gets the encoded output."""
     kind = input_model(PERSON)
 
     document = kind.model_validate({"name": "Ada", "age": 36})
@@ -47,12 +47,12 @@ def test_what_fits_is_kept_as_it_is() -> None:
     ],
 )
 def test_what_does_not_fit_says_where_and_why(value: object, message: str) -> None:
-    """J-17: in words for the model."""
+    """J-17: the error text is for the model."""
     assert message in complaint(input_model(PERSON), value)
 
 
 def test_a_long_complaint_is_cut() -> None:
-    """J-17: a model is not told its own input again."""
+    """J-17: the error does not repeat the whole input."""
     assert len(complaint(document_model({"type": "integer"}), "x " * 100_000)) < 1000
 
 
@@ -69,20 +69,20 @@ def test_a_long_complaint_is_cut() -> None:
     ],
 )
 def test_a_schema_that_cannot_be_used_is_refused(schema: dict[str, object]) -> None:
-    """J-01: before anybody could call the tool."""
+    """J-01: the refusal comes at registration."""
     with pytest.raises(InvalidTool):
         input_model(schema)
 
 
 def test_a_pattern_cannot_hold_the_worker_up() -> None:
-    """J-17: it is left to the service that wrote it."""
+    """J-17: the service that registered the pattern checks it."""
     kind = document_model({"type": "string", "pattern": "^(a+)+$"})
 
     assert kind.model_validate("a" * 64 + "!").root.endswith("!")
 
 
 def test_a_reference_to_nothing_and_endless_nesting_are_complaints() -> None:
-    """J-18: not crashes."""
+    """J-18: such a schema gives an error and no crash."""
     assert "refers to nothing" in complaint(document_model({"$ref": "#/nowhere"}), {})
     endless = document_model(
         {"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"}
@@ -91,7 +91,7 @@ def test_a_reference_to_nothing_and_endless_nesting_are_complaints() -> None:
 
 
 def test_what_becomes_of_the_callers_schema_later_changes_nothing() -> None:
-    """J-39: nor does what becomes of the one that was shown."""
+    """J-39: changes to the caller's schema or to the returned one have no effect."""
     schema: dict[str, object] = {"type": "object", "properties": {"a": {"type": "integer"}}}
     kind = input_model(schema)
 

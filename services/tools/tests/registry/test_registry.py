@@ -1,4 +1,4 @@
-"""The registry: names, layers, order, revisions; and the catalogue on the wire."""
+"""The registry: names, layers, order and revisions; and the catalogue on the wire."""
 
 from dataclasses import replace
 from typing import Any
@@ -53,13 +53,13 @@ def test_another_name_is_refused_and_leaves_nothing(name: str) -> None:
     "bad_tool", [tool(timeout_s=0), tool(input=Unschemable), tool(output=Unschemable)]
 )
 def test_what_cannot_be_advertised_or_bounded_is_refused(bad_tool: Tool) -> None:
-    """J-01: before anybody could call it."""
+    """J-01: the refusal comes at registration."""
     with pytest.raises(InvalidTool):
         Registry().register(bad_tool)
 
 
 def test_the_latest_registration_answers_and_its_removal_reveals_the_previous() -> None:
-    """J-03, J-04, J-38: a shadow keeps the shadowed place; removing twice removes nothing more."""
+    """J-03, J-04, J-38: a shadow keeps the place in the order; a second removal is no change."""
     registry, first, second = Registry(), tool("a"), tool("a", description="second")
     below = registry.register(first)
     registry.register(tool("b"))
@@ -76,7 +76,7 @@ def test_the_latest_registration_answers_and_its_removal_reveals_the_previous() 
 
 
 def test_a_revision_is_the_same_wherever_the_content_is() -> None:
-    """J-06: two workers of one pool answer for each other; any change is another registration."""
+    """J-06: workers of one pool agree on it, and any change gives a new revision."""
     original = tool()
     changes = (
         {"name": "other"},
@@ -100,7 +100,7 @@ async def list_answer(registry: Registry, body: bytes) -> dict[str, Any]:
 
 
 async def test_the_catalogue_is_answered_as_data() -> None:
-    """J-02: what a turn may advertise, with the schema the model sees."""
+    """J-02: the answer has the tools of a turn, with the schema that the model sees."""
     registry = Registry()
     registry.register(tool(retry="pure"))
     request = ListTools(location=LocationRef(directory="/w"), agent="build")
@@ -115,14 +115,14 @@ async def test_the_catalogue_is_answered_as_data() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"location": 3}', b"\xff"])
 async def test_what_is_no_question_is_refused_with_a_typed_error(body: bytes) -> None:
-    """J-17: malformed input is answered, never dropped."""
+    """J-17: malformed input gets a typed error."""
     answer = await list_answer(Registry(), body)
 
     assert answer["error"]["_tag"] == "InvalidRequestError"
 
 
 def test_probes_are_there_only_when_the_configuration_says_so() -> None:
-    """J-10: nobody can call them by accident."""
+    """J-10: nobody calls a probe by accident."""
     off = Config.model_validate({"tools": {"builtin": False}})
     on = Config.model_validate({"tools": {"builtin": False, "probes": True}})
 

@@ -1,4 +1,4 @@
-"""Scopes of the registry: places over everywhere, tenants apart, changes as a whole."""
+"""Scopes of the registry: places before everywhere, tenants apart, atomic changes."""
 
 import pytest
 from hypothesis import given, settings
@@ -43,7 +43,7 @@ def prepare_message(registry: Registry, advertised_tool: Tool, scope: Scope = HE
 
 
 def test_a_place_comes_before_everywhere_whenever_it_was_registered() -> None:
-    """J-03: within each of the two, the latest answers."""
+    """J-03: within each scope the latest registration answers."""
     registry = Registry()
     registry.register(tool("a", description="here"), directory="/here")
     registry.register(tool("a", description="everywhere"))
@@ -59,7 +59,7 @@ def test_a_place_comes_before_everywhere_whenever_it_was_registered() -> None:
 
 
 def test_a_removed_registration_reveals_what_it_shadowed() -> None:
-    """J-04: it removes itself and nothing else."""
+    """J-04: the removal affects this registration only."""
     registry = Registry()
     registry.register(tool("a", description="everywhere"))
     first = registry.register(tool("a", description="one"), directory="/here")
@@ -73,7 +73,7 @@ def test_a_removed_registration_reveals_what_it_shadowed() -> None:
 
 
 def test_everywhere_is_advertised_first_and_a_shadow_keeps_its_place() -> None:
-    """J-38: in the order of registration."""
+    """J-38: within a scope the order is that of registration."""
     registry = Registry()
     registry.register(tool("z"), directory="/here")
     registry.register(tool("a"))
@@ -85,7 +85,7 @@ def test_everywhere_is_advertised_first_and_a_shadow_keeps_its_place() -> None:
 
 
 def test_a_removed_tool_is_stale_and_so_is_a_replaced_one() -> None:
-    """J-05, J-06: only by that name; J-10: what was never advertised is unknown."""
+    """J-05, J-06: other names stay valid. J-10: a tool never advertised is unknown."""
     registry, first, other = Registry(), tool("a", description="one"), tool("b")
     registration = registry.register(first)
     registry.register(other)
@@ -102,7 +102,7 @@ def test_a_removed_tool_is_stale_and_so_is_a_replaced_one() -> None:
 
 
 def test_a_revealed_tool_is_stale_for_who_was_offered_the_shadow() -> None:
-    """J-07, J-08: and so is one that a place shadows or reveals meanwhile."""
+    """J-07, J-08: a tool that a place shadows or reveals in between is stale too."""
     registry, below, above = (
         Registry(),
         tool("a", description="below"),
@@ -121,7 +121,7 @@ def test_a_revealed_tool_is_stale_for_who_was_offered_the_shadow() -> None:
 
 
 def test_two_processes_agree_on_what_is_stale() -> None:
-    """J-02, J-06: the revision is made of content, so either may run what the other advertised."""
+    """J-02, J-06: a revision depends on content, so either may run what the other advertised."""
     first, second = Registry(), Registry()
     first.register(tool("a"))
     second.register(tool("a"))
@@ -132,7 +132,7 @@ def test_two_processes_agree_on_what_is_stale() -> None:
 
 
 async def test_a_call_that_runs_goes_on_whatever_is_registered(harness: Harness) -> None:
-    """J-09: and its result is its own tool's."""
+    """J-09: the result comes from the tool that started."""
     gate = Gate()
     running = tool(execute=gate)
     registration = harness.registry.register(running)
@@ -149,7 +149,7 @@ async def test_a_call_that_runs_goes_on_whatever_is_registered(harness: Harness)
 
 
 def test_tenants_do_not_see_each_other() -> None:
-    """J-15: what one tenant registered is decorated, offered and called for that tenant alone."""
+    """J-15: the tools of a tenant are offered and called for that tenant only."""
     registry, theirs = Registry(), tool("a", description="theirs", action="edit")
     registry.register(tool("a", description="everybody's"))
     registry.register(theirs, tenant="acme")
@@ -162,7 +162,7 @@ def test_tenants_do_not_see_each_other() -> None:
 
 
 def test_who_has_a_seat_of_its_own_does_not_see_everybodys() -> None:
-    """J-15: another one's credentials never serve it."""
+    """J-15: credentials of other tenants never serve this one."""
     registry = Registry()
     registry.replace_owned(
         "x", [Registration(tool("a"), owner="x", except_tenants=frozenset({"acme"}))]
@@ -172,7 +172,7 @@ def test_who_has_a_seat_of_its_own_does_not_see_everybodys() -> None:
 
 
 def test_definitions_are_made_once() -> None:
-    """J-16: for every turn and every place, the same value."""
+    """J-16: every turn and place gets the same value."""
     registry = Registry()
     registry.register(tool("a"))
 
@@ -182,7 +182,7 @@ def test_definitions_are_made_once() -> None:
 
 
 def test_what_cannot_be_registered_changes_nothing() -> None:
-    """J-39: all of an owner's tools, or none of the new ones."""
+    """J-39: a replacement registers all tools of an owner or none."""
     registry = Registry()
     registry.replace_owned("x", [Registration(tool("a"), owner="x")])
 
@@ -199,7 +199,7 @@ def test_what_cannot_be_registered_changes_nothing() -> None:
 @settings(max_examples=50)
 @given(st.permutations(["x", "y", "z"]))
 def test_the_order_is_that_of_ranks_and_not_of_arrival(arrival: list[str]) -> None:
-    """J-38: two workers advertise alike, so that a provider's cache holds."""
+    """J-38: two workers advertise the same order, so that a provider's cache holds."""
     registry = Registry()
     ranks = {"x": 1, "y": 2, "z": 3}
     for owner in arrival:

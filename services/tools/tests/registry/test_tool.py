@@ -1,4 +1,4 @@
-"""Definitions are made once, and what a tool sees and gives is decoded and encoded."""
+"""A tool's definition is built once, its input is decoded, and its output is encoded."""
 
 from datetime import date
 
@@ -17,7 +17,7 @@ class Day(BaseModel):
 
 
 def test_a_definition_is_made_once(harness: Harness) -> None:
-    """J-16: the same for every turn that offers it."""
+    """J-16: every turn gets the same value."""
     harness.registry.register(tool())
 
     (first,), (second,) = harness.registry.catalog().tools, harness.registry.catalog().tools
@@ -26,7 +26,7 @@ def test_a_definition_is_made_once(harness: Harness) -> None:
 
 
 async def test_a_tool_sees_decoded_input_and_its_readers_encoded_output(harness: Harness) -> None:
-    """J-19: the projection and the structured value are what goes over the wire."""
+    """J-19: the projection and the structured value have the form of the wire."""
     days: list[date] = []
 
     async def run(day: Day, _context: CallContext) -> Day:

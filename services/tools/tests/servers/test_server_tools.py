@@ -1,4 +1,4 @@
-"""What tool servers list and answer, in our words; and how much of it is heard."""
+"""The tools and answers of tool servers in Fairlead's types, and limits on their noise."""
 
 import logging
 from typing import Any
@@ -56,7 +56,7 @@ def test_a_name_is_made_one_that_providers_take(server_name: str, name: str) -> 
 def test_tools_are_offered_by_name_and_what_cannot_be_is_left_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """J-38, J-40: in whatever order they were listed; a second of one name is refused."""
+    """J-38, J-40: the order of the list does not matter; a second equal name is refused."""
     odd = mcp_tool("odd", input_schema={"type": "array"})
     tools = [mcp_tool("b"), mcp_tool("a.x"), mcp_tool("a_x"), odd, mcp_tool("a")]
 
@@ -86,7 +86,7 @@ def test_only_a_server_that_says_so_is_run_again(hints: dict[str, bool] | None, 
 
 
 def test_a_change_of_any_kind_is_another_revision() -> None:
-    """J-06, J-40: an unchanged tool keeps its own."""
+    """J-06, J-40: an unchanged tool keeps its revision."""
     changes: tuple[dict[str, Any], ...] = (
         {},
         {"description": "other"},
@@ -105,7 +105,7 @@ def test_a_change_of_any_kind_is_another_revision() -> None:
 
 
 def test_text_and_media_are_told_as_content() -> None:
-    """J-22, J-23: media as files."""
+    """J-22, J-23: media become files."""
     answer = CallToolResult(
         content=[
             TextContent(type="text", text="t"),
@@ -149,7 +149,7 @@ def test_an_error_is_told_in_the_servers_words(words: str) -> None:
 
 
 def test_answers_are_heard_always_and_notifications_up_to_a_rate() -> None:
-    """J-40: a server that never stops talking is not listened to."""
+    """J-40: notifications above the rate are dropped."""
     now = 10.0
     notifications = NotificationFilter(now=lambda: now)
     news = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/x"))
@@ -169,7 +169,7 @@ def test_answers_are_heard_always_and_notifications_up_to_a_rate() -> None:
 
 
 def test_news_of_other_tools_are_told_later_rather_than_never() -> None:
-    """J-40: what came too fast is told once; the last of it may be the one that counts."""
+    """J-40: a dropped change notice is kept, because the last one may be the one that counts."""
     notifications = NotificationFilter(now=lambda: 10.0)
     news = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/x"))
     tools_changed = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method=TOOLS_CHANGED))
@@ -183,7 +183,7 @@ def test_news_of_other_tools_are_told_later_rather_than_never() -> None:
 
 
 def test_what_nobody_listens_to_is_bounded_in_a_span() -> None:
-    """J-40: more than that is all a server says: it is cut off. A pause makes it good."""
+    """J-40: a server that sends more noise is cut off; a pause resets the count."""
     now = 0.0
     notifications, half = NotificationFilter(now=lambda: now), b"x" * (NOISE_BYTES_MAX // 2)
     for _ in range(3):
@@ -209,7 +209,7 @@ def test_a_process_sees_what_is_listed_and_what_it_was_given() -> None:
 
 
 def test_secrets_come_from_variables_and_files_and_are_hidden(tmp_path: Any) -> None:  # noqa: ANN401
-    """J-40: a tenant's are laid over everybody's."""
+    """J-40: a tenant's values take precedence over the common ones."""
     (tmp_path / "key").write_text("fromfile\n")
     under = Credentials(env={"A": "1", "B": "2"}, headers_from={"authorization": "TOKEN"})
     over = Credentials(env={"B": "3"}, env_file={"C": str(tmp_path / "key")}).merge_over(under)
@@ -239,7 +239,7 @@ def test_a_server_that_makes_no_sense_is_a_mistake(wrong: dict[str, Any]) -> Non
 
 
 def test_everybodys_seat_is_not_for_who_has_an_own_one() -> None:
-    """J-15, J-40: and a server that is off has none."""
+    """J-15, J-40: a disabled server has no binding."""
     config = Config.model_validate(
         {
             "mcp": {"a": {"command": "x"}, "off": {"command": "x", "enabled": False}},
@@ -258,7 +258,7 @@ def test_everybodys_seat_is_not_for_who_has_an_own_one() -> None:
 
 
 def test_names_that_collide_are_refused_in_configured_order() -> None:
-    """J-38, J-40: whichever server was listed first; and none stands before the service's own."""
+    """J-38, J-40: the order of arrival does not matter, and the service's own tools come first."""
     registry = Registry()
     registry.register(tool("own"))
     config = Config.model_validate({"mcp": {n: {"command": "x"} for n in ("a", "b")}})

@@ -1,4 +1,4 @@
-"""Tool servers as real processes: listed, called, killed, flooding, and started again."""
+"""Tool servers as real processes: listed, called, killed, noisy, and restarted."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ WAIT_S = 60.0
 
 @contextmanager
 def at_a_port(file: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A server at a URL, whose process is the test's."""
+    """A server at a URL, in a process that the test owns."""
     process = subprocess.Popen(
         [sys.executable, "-m", "fairlead_testing.tool_server", str(file), str(port)],
         env={**os.environ, "PYTHONPATH": str(SUPPORT)},
@@ -47,7 +47,7 @@ def at_a_port(file: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 class World:
-    """A registry with servers, and a file that counts their calls."""
+    """A registry with tool servers, and a file in which they record their calls."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -99,7 +99,7 @@ class World:
                 await asyncio.sleep(0.02)
 
     async def again(self, name: str, **fields: Any) -> Succeeded:  # noqa: ANN401
-        """A call that succeeds once the server is back."""
+        """The result of a call, retried until the server is back."""
         async with asyncio.timeout(WAIT_S):
             while True:
                 with suppress(CallFailed):
@@ -109,13 +109,13 @@ class World:
 
 @pytest.fixture
 def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    # A server that starts slowly must not find us waiting for a minute.
+    # A slow start must not lead to the longest pause between attempts.
     monkeypatch.setattr("fairlead_tools.servers.connection.PAUSE_MAX_S", 1.0)
     return World(tmp_path / "calls")
 
 
 async def test_a_server_that_is_a_process(harness: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """J-40: listed in order, called, its failures and media told; its environment is listed too."""
+    """J-40: tools are sorted, failures and media arrive, and only listed variables are passed."""
     monkeypatch.setenv("UNLISTED", "never")
     monkeypatch.setenv("TEST_SECRET", "s3cret")
     server = harness.command(env_from={"SECRET": "TEST_SECRET"})
@@ -134,10 +134,10 @@ async def test_a_server_that_is_a_process(harness: World, monkeypatch: pytest.Mo
         assert "secret=s3cret" in variables
         assert not {"UNLISTED", "TEST_SECRET"} & set(variables)
 
-        # Notifications, greetings and complaints by the thousand: nobody notices.
+        # Thousands of notifications and log lines do not disturb the call.
         assert (await harness.call("t_chatter", count=2000)).content == (TextContent(text="said"),)
 
-        # A list that changes is a new revision, and leaves the other tools as they are.
+        # A changed list adds a tool and keeps the revisions of the others.
         before = harness.tool("t_add").info.revision
         await harness.call("t_grow")
         await harness.until(lambda: "t_grown" in harness.names())
@@ -148,7 +148,7 @@ async def test_a_server_that_is_a_process(harness: World, monkeypatch: pytest.Mo
 async def test_a_server_that_dies_in_mid_call(
     harness: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """J-40: the outcome is unknown, nothing is sent again, and the server is started anew."""
+    """J-40: the outcome is unknown, nothing is sent again, and the server is restarted."""
     async with harness.serving(
         {"t": harness.command(env={"PYTHONPATH": str(SUPPORT), "K": "s3cret"})}
     ):
@@ -160,7 +160,7 @@ async def test_a_server_that_dies_in_mid_call(
         assert "is unavailable: add was not run" in await harness.fails("t_add", a=1, b=1)
         assert "t_add" in harness.names()
         assert (await harness.again("t_add", a=1, b=1)).structured == {"result": 2}
-        # A message that is too long ends the connection, and one that is not does not.
+        # Only a message above the limit ends the connection.
         (large,) = (await harness.call("t_huge", megabytes=1)).content
         assert isinstance(large, TextContent)
         assert len(large.text) == 1024 * 1024
@@ -172,8 +172,8 @@ async def test_a_server_that_dies_in_mid_call(
 async def test_servers_that_never_stop_talking(
     harness: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """J-40: the calls fail, nobody else notices, and one that floods the protocol is cut off."""
-    # Complaints are read for as long as it pleases: there the call's time is what ends it.
+    """J-40: their calls fail, other servers go on, and a protocol flood is cut off."""
+    # Standard error has no limit, so the call's own timeout ends that call.
     mcp = {
         "loud": harness.command(timeout_s=600),
         "sour": harness.command(timeout_s=2),
@@ -197,7 +197,7 @@ async def test_servers_that_never_stop_talking(
 
 
 async def test_its_process_ends_with_ours(harness: World, tmp_path: Path) -> None:
-    """J-40: even when ours is killed."""
+    """J-40: this holds also when the worker is killed."""
     script = tmp_path / "host.py"
     script.write_text(
         "import asyncio, sys\n"
@@ -225,7 +225,7 @@ def _running(pid: int) -> bool:
 
 
 async def test_a_server_at_a_url(harness: World) -> None:
-    """J-40: killed in mid-call, away, and back again."""
+    """J-40: the server is killed during a call, is away, and comes back."""
     port = free_port()
     mcp = {"u": {"url": f"http://127.0.0.1:{port}/mcp", "timeout_s": 20}}
     with at_a_port(harness.file, port) as process:
@@ -250,7 +250,7 @@ async def test_tenants_have_their_own_credentials(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """J-15, J-40: one's never serve another. A server that cannot start holds nobody up."""
+    """J-15, J-40: credentials are never shared, and a server that cannot start delays nobody."""
     monkeypatch.setenv("ALL", "everybodys")
     monkeypatch.setattr("fairlead_tools.servers.pool.FIRST_S", 0.5)
     (tmp_path / "key").write_text("acmes\n")

@@ -1,4 +1,4 @@
-"""`bash`: real commands, what is told of them, and that nothing of them is left."""
+"""`bash` with real commands: their output, their limits, and no process left behind."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ WAIT_S = 20.0
 
 @dataclass
 class Place:
-    """A location where commands run, and what was heard of them."""
+    """A location where commands run, with their live output and reports."""
 
     path: Path
     settings: ToolsConfig = field(default_factory=ToolsConfig)
@@ -67,7 +67,7 @@ class Place:
         return await self.bash.needs(BashInput(command=line, **more), self.context)
 
     async def run(self, line: str, **more: Any) -> tuple[BashOutput, str, str]:  # noqa: ANN401
-        """Output, text and status of a command."""
+        """The output, the text and the status of a command."""
         result = await self.bash.run(BashInput(command=line, **more), self.context)
         assert isinstance(result.output, BashOutput)
         return result.output, *texts_of(result)
@@ -94,7 +94,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 async def test_output_and_exit_code_come_back_together(place: Place) -> None:
-    """L-54: a command that fails is a success that says so; both streams, in two texts."""
+    """L-54: a failing command is a successful call; both streams come in one text."""
     output, text, status = await place.run("echo out; echo err >&2; exit 3")
 
     assert output.model_dump(mode="json") == {"exit": 3, "truncated": False}
@@ -102,12 +102,12 @@ async def test_output_and_exit_code_come_back_together(place: Place) -> None:
 
 
 async def test_a_command_without_output_says_so(place: Place) -> None:
-    """L-57: a placeholder."""
+    """L-57: a placeholder stands for the output."""
     assert await place.run("true") == (BashOutput(exit=0), NO_OUTPUT, "Exit code: 0")
 
 
 async def test_a_killed_command_has_the_code_that_a_shell_gives_it(place: Place) -> None:
-    """L-54: 128 and the signal; a shell that is not there cannot run."""
+    """L-54: the code is 128 plus the signal; a missing shell gives 126."""
     output, _, _ = await place.run("kill -9 $$")
     assert output.exit == 128 + signal.SIGKILL
 
@@ -129,7 +129,7 @@ async def test_it_runs_in_a_session_of_its_own_without_input(place: Place) -> No
 async def test_no_secret_of_the_service_is_in_its_environment(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """L-58: named variables alone; a setting names more."""
+    """L-58: only listed variables are passed, and a setting adds more."""
     for name in ("FAIRLEAD_POSTGRES_DSN", "ACME_API_KEY", "EXTRA"):
         monkeypatch.setenv(name, "hush!")
 
@@ -154,7 +154,7 @@ async def test_no_secret_of_the_service_is_in_its_environment(
     ],
 )
 def test_input_beyond_its_bounds_is_refused(fields: dict[str, Any]) -> None:
-    """L-50: 120 seconds unless told, at most 600."""
+    """L-50: the timeout is 120 seconds by default and 600 at most."""
     assert (BashInput(command="x").timeout, BashInput(command="x", timeout=600_000).timeout) == (
         120_000,
         600_000,
@@ -166,7 +166,7 @@ def test_input_beyond_its_bounds_is_refused(fields: dict[str, Any]) -> None:
 async def test_a_directory_outside_needs_its_own_permission_first(
     place: Place, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """L-51: then the command, as it is; an approval for always is for that command."""
+    """L-51: the command follows; an approval for always covers this command only."""
     outside = tmp_path_factory.mktemp("outside")
     (place.path / "sub").mkdir()
 
@@ -187,7 +187,7 @@ async def test_a_directory_outside_needs_its_own_permission_first(
 async def test_a_directory_that_changed_after_its_approval_is_not_entered(
     place: Place, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """L-53: neither one that became a link, nor one outside that nobody was asked about."""
+    """L-53: a new link and an unapproved directory outside are both refused."""
     outside = tmp_path_factory.mktemp("outside")
     sub = place.path / "sub"
     sub.mkdir()
@@ -204,7 +204,7 @@ async def test_a_directory_that_changed_after_its_approval_is_not_entered(
 
 @pytest.mark.parametrize("workdir", ["missing", "file", "a\0b", "x" * 5000])
 async def test_a_directory_that_is_none_is_refused(place: Place, workdir: str) -> None:
-    """L-53: in words for the model."""
+    """L-53: the error text is for the model."""
     (place.path / "file").write_text("x")
 
     with pytest.raises(CallFailed, match="directory"):
@@ -212,7 +212,7 @@ async def test_a_directory_that_is_none_is_refused(place: Place, workdir: str) -
 
 
 def test_paths_outside_are_named_and_nothing_more(place: Place) -> None:
-    """L-52: an advisory look; devices, programs and what is inside are nobody's business."""
+    """L-52: the scan is advisory and skips devices, programs and paths inside."""
     inside = place.path
     line = (
         f"/usr/bin/cat {inside}/a /etc/passwd --file=/srv/x >/dev/null 2>/var/log/y {inside}/../z"
@@ -228,7 +228,7 @@ def test_paths_outside_are_named_and_nothing_more(place: Place) -> None:
 
 
 async def test_paths_outside_only_warn(place: Place) -> None:
-    """L-52: the command runs; people and the model are told."""
+    """L-52: the command runs, and people and the model see the warning."""
     (need,) = await place.needs("cat /etc/hostname")
     output, _, status = await place.run("cat /etc/hostname")
 
@@ -239,7 +239,7 @@ async def test_paths_outside_only_warn(place: Place) -> None:
 
 
 async def test_a_command_whose_time_is_over_keeps_what_it_said(place: Place) -> None:
-    """L-56: a success with advice, and not without its output."""
+    """L-56: the call succeeds with the output so far and advice."""
     output, text, status = await place.run("echo begun; sleep 60", timeout=1200)
 
     assert output.model_dump(mode="json") == {"truncated": False, "timeout": True}
@@ -248,7 +248,7 @@ async def test_a_command_whose_time_is_over_keeps_what_it_said(place: Place) -> 
 
 
 async def test_a_command_that_ignores_the_request_to_end_is_killed(place: Place) -> None:
-    """L-58: after three seconds, with everything it started."""
+    """L-58: the kill comes after three seconds and takes all its processes."""
     began = time.monotonic()
     output, text, _ = await place.run(
         "trap '' TERM; echo on; (trap '' TERM; sleep 60) & while :; do sleep 60; done", timeout=1200
@@ -269,8 +269,8 @@ async def test_a_command_that_ignores_the_request_to_end_is_killed(place: Place)
     ],
 )
 async def test_what_detaches_is_ended_with_its_command(place: Place, line: str) -> None:
-    """L-59: however it hides: another session, no environment, stopped, the pipe still held."""
-    # One that nobody else sleeps, so that it can be told from the others.
+    """L-59: a new session, an empty environment, a stop or an open pipe does not help."""
+    # A unique duration, so that the test finds its own process.
     asleep = f"sleep 60.{os.getpid()}{abs(hash(line)) % 10_000}"
     async with asyncio.timeout(WAIT_S):
         output, _, _ = await place.run(line.replace("SLEEP", asleep))
@@ -280,7 +280,7 @@ async def test_what_detaches_is_ended_with_its_command(place: Place, line: str) 
 
 
 async def test_a_command_that_kills_its_supervisor_leaves_nothing_either(place: Place) -> None:
-    """L-59: what bears the call's mark is found all the same."""
+    """L-59: the mark of the call finds the remaining processes."""
     async with asyncio.timeout(WAIT_S):
         await place.run("setsid sleep 60 & kill -9 $PPID; sleep 60")
 
@@ -288,7 +288,7 @@ async def test_a_command_that_kills_its_supervisor_leaves_nothing_either(place: 
 
 
 async def test_a_cancelled_command_is_ended(place: Place) -> None:
-    """L-58, E-16: an interrupt reaches the processes, not only the coroutine."""
+    """L-58, E-16: an interrupt reaches the processes and not only the coroutine."""
     task = asyncio.create_task(place.run("echo begun; setsid sleep 60 & sleep 60"))
     async with asyncio.timeout(WAIT_S):
         while not place.output:
@@ -300,7 +300,7 @@ async def test_a_cancelled_command_is_ended(place: Place) -> None:
 
 
 def test_the_commands_of_a_killed_worker_end_with_it(tmp_path: Path) -> None:
-    """L-58: SIGKILL of the process that started it."""
+    """L-58: the worker is killed with SIGKILL."""
     script = (
         "import asyncio, os\n"
         "from fairlead_tools.shell.command import ShellCommand, run_command\n"
@@ -321,7 +321,7 @@ def test_the_commands_of_a_killed_worker_end_with_it(tmp_path: Path) -> None:
 
 
 async def test_output_is_heard_while_it_appears(place: Place) -> None:
-    """E-28, E-29, L-59: live, and as progress with how much there is and the latest of it."""
+    """E-28, E-29, L-59: the output is live, and progress has its size and its latest text."""
     await place.run("printf 'caf\\303'; sleep 0.2; printf '\\251\\n'")
 
     assert "".join(place.output) == "café\n"
@@ -330,7 +330,7 @@ async def test_output_is_heard_while_it_appears(place: Place) -> None:
 
 
 async def test_a_flood_is_drained_and_keeps_its_end(place: Place) -> None:
-    """L-55: beyond the spool's limit the middle is dropped, counted and said; the command ends."""
+    """L-55: the middle above the limit is dropped and counted, and the command ends normally."""
     settings = place.settings.model_copy(update={"spool_bytes_max": 1024 * 1024})
     place.bash = BashTool(settings)
 
@@ -359,7 +359,7 @@ async def test_limits_hold_the_command(place: Place) -> None:
 
 
 def test_it_never_runs_twice() -> None:
-    """L-50, E-20: nobody can know what a command did."""
+    """L-50, E-20: nobody knows the effects of a command."""
     (tool,) = (item for item in builtins(Config()) if item.name == "bash")
 
     assert (tool.retry, tool.permission) == ("once", "bash")
@@ -368,7 +368,7 @@ def test_it_never_runs_twice() -> None:
 
 
 def test_spools_of_dead_workers_are_found_by_their_name(tmp_path: Path) -> None:
-    """J-35: what a killed worker left goes with the next one's start."""
+    """J-35: the next worker that starts removes them."""
     from fairlead_tools.spool import remove_stale_spools  # noqa: PLC0415
 
     dead = tmp_path / f"{PREFIX}4194999-x"
@@ -383,6 +383,6 @@ def test_spools_of_dead_workers_are_found_by_their_name(tmp_path: Path) -> None:
 
 
 def count_processes(line: str) -> int:
-    """How many processes have this command line."""
+    """The number of processes with this command line."""
     result = subprocess.run(["pgrep", "-fxc", line], capture_output=True, check=False)
     return int(result.stdout)

@@ -1,4 +1,4 @@
-"""Commands in a sandbox: what they reach, and what they do not. Skipped where none can be made."""
+"""The reach of commands in a sandbox. Skipped where no sandbox can be made."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ def place(tmp_path: Path, working: Sandbox) -> Place:
 
 
 async def test_the_location_is_writable_and_the_system_is_not(place: Place) -> None:
-    """L-58: what is written in the location is there afterwards."""
+    """L-58: files written in the location stay."""
     output, text, _ = await place.run("echo here > made && touch /usr/x; touch /x; touch /etc/x")
 
     assert output.exit != 0
@@ -45,7 +45,7 @@ async def test_the_location_is_writable_and_the_system_is_not(place: Place) -> N
 async def test_homes_secrets_and_the_hosts_files_are_not_there(
     place: Place, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """L-58: no other home, no other location, a private /tmp that leaves nothing."""
+    """L-58: a command sees no other home or location, and has a private /tmp."""
     other = tmp_path_factory.mktemp("other")
     (other / "secret").write_text("x")
 
@@ -60,7 +60,7 @@ async def test_homes_secrets_and_the_hosts_files_are_not_there(
 
 
 async def test_there_is_no_network_unless_it_is_allowed(place: Place, working: Sandbox) -> None:
-    """L-58: only a loopback of its own."""
+    """L-58: a command has a loopback of its own only."""
     look = "cat /proc/net/dev | grep -c :"
     _, text, _ = await place.run(look)
     assert text == "1\n"
@@ -73,7 +73,7 @@ async def test_there_is_no_network_unless_it_is_allowed(place: Place, working: S
 
 
 async def test_its_processes_are_alone_and_end_with_it(place: Place) -> None:
-    """L-58, L-59: a namespace of its own: it sees no others, and nothing survives it."""
+    """L-58, L-59: a namespace hides other processes, and none of its own survives."""
     output, text, _ = await place.run("setsid sleep 60 & ls /proc | grep -c '^[0-9]'; echo $$")
 
     visible, own = map(int, text.split())
@@ -83,7 +83,7 @@ async def test_its_processes_are_alone_and_end_with_it(place: Place) -> None:
 
 
 async def test_a_sandboxed_command_that_ignores_everything_is_killed(place: Place) -> None:
-    """L-58: with its namespace."""
+    """L-58: the kill takes its namespace along."""
     output, text, _ = await place.run(
         "trap '' TERM; echo on; sleep 60 & wait; sleep 60", timeout=2000
     )
@@ -92,7 +92,7 @@ async def test_a_sandboxed_command_that_ignores_everything_is_killed(place: Plac
 
 
 async def test_limits_hold_inside_too(place: Place, working: Sandbox) -> None:
-    """L-58: in both modes."""
+    """L-58: the limits hold with and without a sandbox."""
     settings = place.settings.model_copy(update={"file_bytes_max": 1000})
     place.bash = BashTool(settings, working)
     output, _, _ = await place.run("head -c 5000 /dev/zero > large")
@@ -104,7 +104,7 @@ async def test_limits_hold_inside_too(place: Place, working: Sandbox) -> None:
 def test_a_sandbox_that_cannot_be_made_is_said_at_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """L-58: missing, or refused by the machine; never silently without."""
+    """L-58: a missing or refused sandbox is an error and never ignored."""
     monkeypatch.setattr(sandbox, "PROGRAM", "no-such-program")
     with pytest.raises(SandboxUnavailable, match="is not installed"):
         prepare_sandbox(network=False, read=())
@@ -114,7 +114,7 @@ def test_a_sandbox_that_cannot_be_made_is_said_at_the_start(
 
 
 def test_a_worker_that_cannot_confine_commands_does_not_start(tmp_path: Path) -> None:
-    """L-58: it says which setting and why, and ends."""
+    """L-58: the message names the setting and the reason."""
     env = {"PATH": str(tmp_path), "FAIRLEAD_TOOLS_SANDBOX": "bwrap"}
 
     process = subprocess.run(

@@ -1,4 +1,4 @@
-"""Skills on the web: an index that is not trusted, and a cache that never shows half a skill."""
+"""Skills on the web: an untrusted index, and a cache that never holds half a skill."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ def load_contents(site: SkillSite) -> dict[str, str]:
 
 
 async def test_an_index_is_downloaded_into_a_cache(pages: Pages, site: SkillSite) -> None:
-    """M-18: every file of every skill, below a directory of the site's own."""
+    """M-18: each site has a directory with every file of its skills."""
     offer(pages, entry(), entry("b", "1", "b.md"))
     publish(pages)
     pages.said["/s/b/b.md"] = b"flat"
@@ -70,7 +70,7 @@ async def test_an_index_is_downloaded_into_a_cache(pages: Pages, site: SkillSite
 
 
 async def test_the_same_version_is_not_downloaded_again(pages: Pages, site: SkillSite) -> None:
-    """M-21: only the index is asked for."""
+    """M-21: only the index is fetched."""
     offer(pages, entry())
     publish(pages)
     await site.sync()
@@ -83,7 +83,7 @@ async def test_the_same_version_is_not_downloaded_again(pages: Pages, site: Skil
 
 
 async def test_a_new_version_replaces_the_whole_skill(pages: Pages, site: SkillSite) -> None:
-    """M-21: files that it no longer lists are gone; a reader of the old one may finish."""
+    """M-21: unlisted files go, and a reader of the old version may finish."""
     offer(pages, entry())
     publish(pages)
     await site.sync()
@@ -106,7 +106,7 @@ async def test_a_new_version_replaces_the_whole_skill(pages: Pages, site: SkillS
 async def test_an_update_that_does_not_complete_changes_nothing(
     pages: Pages, site: SkillSite
 ) -> None:
-    """M-21: and leaves nothing half done behind."""
+    """M-21: no partial files stay."""
     offer(pages, entry())
     publish(pages)
     await site.sync()
@@ -123,7 +123,7 @@ async def test_an_update_that_does_not_complete_changes_nothing(
 
 
 async def test_a_skill_that_is_no_longer_offered_is_gone(pages: Pages, site: SkillSite) -> None:
-    """M-21: the index says what there is."""
+    """M-21: the index decides which skills exist."""
     offer(pages, entry(), entry("b"))
     publish(pages)
     publish(pages, "b")
@@ -136,7 +136,7 @@ async def test_a_skill_that_is_no_longer_offered_is_gone(pages: Pages, site: Ski
 
 
 async def test_without_a_version_every_look_downloads(pages: Pages, site: SkillSite) -> None:
-    """M-18: nobody else could say whether it changed."""
+    """M-18: without a version nobody knows whether the skill changed."""
     offer(pages, entry(version=None))
     for text in ("one", "two"):
         publish(pages, text=text)
@@ -149,7 +149,7 @@ async def test_without_a_version_every_look_downloads(pages: Pages, site: SkillS
 async def test_without_an_index_the_cache_stays_as_it_is(
     pages: Pages, site: SkillSite, index: bytes | int
 ) -> None:
-    """M-22: nothing new comes of it; what was had before is still good."""
+    """M-22: no skill is added, and the cached ones stay."""
     pages.said["/s/index.json"] = index
     await site.sync()
     assert load_contents(site) == {}
@@ -164,7 +164,7 @@ async def test_without_an_index_the_cache_stays_as_it_is(
 
 
 async def test_a_failure_that_may_pass_is_tried_twice_more(pages: Pages, site: SkillSite) -> None:
-    """M-22: one that will not pass is not."""
+    """M-22: a permanent failure is not retried."""
     pages.said["/s/index.json"] = 503
     await site.sync()
     assert len(pages.asked) == 3
@@ -175,7 +175,7 @@ async def test_a_failure_that_may_pass_is_tried_twice_more(pages: Pages, site: S
 
 @pytest.mark.parametrize("name", ["", "..", ".", "a/b", "../a", "a\\b", "-a", "a\n", "x" * 65])
 def test_an_unsafe_name_is_refused(name: str) -> None:
-    """M-19: it would name a place outside the cache."""
+    """M-19: such a name would lead outside the cache."""
     with pytest.raises(SkillRefused):
         file_urls(SkillEntry(name=name, files=("SKILL.md",)), "http://site/s/")
 
@@ -201,13 +201,13 @@ def test_an_unsafe_name_is_refused(name: str) -> None:
     ],
 )
 def test_an_unsafe_path_is_refused(file: str) -> None:
-    """M-19: traversal, absolute paths and other sites, whatever their spelling."""
+    """M-19: traversal, absolute paths and other sites are refused in any spelling."""
     with pytest.raises(SkillRefused):
         file_urls(SkillEntry(name="a", files=("SKILL.md", file)), "http://site/s/")
 
 
 async def test_one_bad_skill_is_refused_before_any_download(pages: Pages, site: SkillSite) -> None:
-    """M-19: and the others are not held up by it."""
+    """M-19: the other skills are downloaded."""
     offer(pages, entry("bad", "1", "SKILL.md", "../../x"), entry())
     publish(pages)
     publish(pages, "bad")
@@ -219,7 +219,7 @@ async def test_one_bad_skill_is_refused_before_any_download(pages: Pages, site: 
 
 
 def test_a_skill_lists_its_own_file() -> None:
-    """M-20: SKILL.md, or the one with its name."""
+    """M-20: the file is SKILL.md or has the name of the skill."""
     assert file_urls(SkillEntry(name="a", files=("SKILL.md",)), "http://site/s/") == {
         "SKILL.md": "http://site/s/a/SKILL.md"
     }
@@ -229,7 +229,7 @@ def test_a_skill_lists_its_own_file() -> None:
 
 
 async def test_downloads_run_side_by_side_within_bounds(pages: Pages, tmp_path: Path) -> None:
-    """M-23: four skills and eight files at a time."""
+    """M-23: four skills and eight files load at a time."""
     running = most = 0
 
     class Watched(WebClient):
@@ -252,7 +252,7 @@ async def test_downloads_run_side_by_side_within_bounds(pages: Pages, tmp_path: 
 
 
 async def test_an_observation_lists_the_skills_of_a_site(pages: Pages, tmp_path: Path) -> None:
-    """M-13, M-18: the first one waits for the site; a site that is away costs only its skills."""
+    """M-13, M-18: the first observation waits for the site; an unreachable site adds no skills."""
     offer(pages, entry())
     publish(pages)
     config = Config.model_validate(

@@ -1,4 +1,4 @@
-"""Skills in directories: where they are found, what they are called, and who is told of them."""
+"""Skills in directories: where they lie, their names, and which agents see them."""
 
 import re
 import tomllib
@@ -47,7 +47,7 @@ def skill_paths(skill_catalog: SkillCatalog, at: Path) -> dict[str, Path | None]
 
 
 def test_a_directory_gives_its_markdown_files_and_every_nested_skill(tmp_path: Path) -> None:
-    """M-14: top-level files may be called after themselves; nested ones say their names."""
+    """M-14: a top-level file may use its file name; a nested skill states its name."""
     skills = tmp_path / "skills"
     write(skills / "flat.md")
     write(skills / "called.md", "other")
@@ -64,7 +64,7 @@ def test_a_directory_gives_its_markdown_files_and_every_nested_skill(tmp_path: P
 
 
 def test_later_sources_win_and_a_source_twice_is_one(tmp_path: Path) -> None:
-    """M-13, M-17: the operator's directory, the project from its root down, then the configured."""
+    """M-13, M-17: the order is operator, project from its root down, configured sources."""
     own, repo = tmp_path / "own", tmp_path / "repo"
     here = repo / "src"
     here.mkdir(parents=True)
@@ -95,7 +95,7 @@ def test_later_sources_win_and_a_source_twice_is_one(tmp_path: Path) -> None:
 def test_a_source_may_be_relative_absolute_or_at_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """M-17: as people write paths; one that is missing is empty."""
+    """M-17: a missing source is empty."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     write(tmp_path / "home" / "mine" / "a.md")
     write(tmp_path / "w" / "rel" / "b.md")
@@ -106,7 +106,7 @@ def test_a_source_may_be_relative_absolute_or_at_home(
 
 
 def test_a_change_on_disk_is_seen_without_a_restart(tmp_path: Path) -> None:
-    """M-16: nothing is kept for a location's lifetime; an unchanged file is not parsed from disk."""
+    """M-16: the catalogue keeps nothing per location; unchanged files are not read again."""
     skill_catalog = catalog(sources=("s",))
     write(tmp_path / "s" / "a.md")
     assert set(skill_paths(skill_catalog, tmp_path)) == {"a"}
@@ -129,7 +129,7 @@ def write_bad_files(place: Path) -> Iterator[Path]:
 
 
 def test_files_that_are_no_skills_are_left_out(tmp_path: Path) -> None:
-    """M-15: whatever is wrong with one, the others are there."""
+    """M-15: one bad file does not affect the others."""
     skills = tmp_path / "s"
     write(skills / "good.md")
     assert len(list(write_bad_files(skills))) == 9
@@ -155,13 +155,13 @@ def test_files_that_are_no_skills_are_left_out(tmp_path: Path) -> None:
     ],
 )
 def test_front_matter_is_read_leniently(text: str, fields: dict[str, str], body: str) -> None:
-    """M-15: unquoted colons, quotes, folded lines; what is nested is not looked into."""
+    """M-15: colons, quotes and folded lines are read; nested values are not."""
     assert split(text) == (fields, body)
 
 
 @pytest.mark.parametrize("text", ["---\nname: a\n", "---\nnonsense\n---\n", "---\n{}\n---\n"])
 def test_front_matter_that_is_none_is_refused(text: str) -> None:
-    """M-15: then the file is no skill."""
+    """M-15: such a file is no skill."""
     with pytest.raises(InvalidFrontMatter):
         split(text)
     with pytest.raises(InvalidSkill):
@@ -177,7 +177,7 @@ def test_a_skill_says_its_name_its_description_and_whether_it_is_a_command() -> 
 
 
 def test_the_product_explains_itself(tmp_path: Path) -> None:
-    """M-29: with everything the skill shows being a configuration that loads."""
+    """M-29: every example in the built-in skill is a valid configuration."""
     (skill,) = catalog().load(LocationRef(directory=str(tmp_path)))
 
     assert skill.name == BUILT_IN
@@ -188,7 +188,7 @@ def test_the_product_explains_itself(tmp_path: Path) -> None:
 
 
 def test_guidance_lists_what_an_agent_may_load_by_name() -> None:
-    """M-24, M-28: name and description only; one without a description is not advertised."""
+    """M-24, M-28: the list has names and descriptions; a skill without description is left out."""
     observation = observe(SEVERAL, ())
 
     assert observation is not None
@@ -198,7 +198,7 @@ def test_guidance_lists_what_an_agent_may_load_by_name() -> None:
 
 
 def test_a_denied_skill_is_not_listed() -> None:
-    """Q-17, M-24: by rule; one that a person would be asked about is."""
+    """Q-17, M-24: a rule hides the skill; a skill that needs an ask is listed."""
     observation = observe(SEVERAL, (rule("allow"), rule("deny", "a"), rule("ask", "b")))
 
     assert observation is not None
@@ -206,7 +206,7 @@ def test_a_denied_skill_is_not_listed() -> None:
 
 
 def test_denying_everything_takes_the_source_away_and_one_permission_brings_it_back() -> None:
-    """M-25, M-26: the last word on skills counts, and then the last word on each."""
+    """M-25, M-26: the last rule for all skills counts, and then the last rule for each."""
     deny = rule("deny")
     back = observe(SEVERAL, (deny, rule("allow", "a")))
     again = observe(SEVERAL, (deny, rule("allow", "a"), rule("deny", "a")))
@@ -220,7 +220,7 @@ def test_denying_everything_takes_the_source_away_and_one_permission_brings_it_b
 
 
 def test_an_empty_list_says_so() -> None:
-    """M-27: the agent may load skills, and there are none."""
+    """M-27: the agent may load skills, but none exist."""
     observation = observe((), ())
 
     assert observation is not None
@@ -228,5 +228,5 @@ def test_an_empty_list_says_so() -> None:
 
 
 def test_an_agent_that_nobody_knows_gets_no_guidance() -> None:
-    """F-48: nothing is permitted to it."""
+    """F-48: an unknown agent has no permissions."""
     assert observe(SEVERAL, None) is None

@@ -1,4 +1,4 @@
-"""HTML becomes text: what people see of a page, and nothing of what they do not."""
+"""The conversion of HTML to text keeps the visible content only."""
 
 import asyncio
 import time
@@ -77,7 +77,7 @@ def test_text_is_without_marks() -> None:
 @given(st.text(alphabet="<>/ abpreulioh1\"'=&;#!-\n", max_size=200))
 @settings(deadline=None)
 def test_any_page_is_read(html: str) -> None:
-    """L-76: whatever is unclosed or crossed in it."""
+    """L-76: unclosed and crossed tags are no error."""
     for format_ in ("markdown", "text"):
         text = to_markdown(html, format_)
         assert text == text.strip()
@@ -97,7 +97,7 @@ def test_hostile_markup_takes_time_in_proportion_to_its_size(piece: str) -> None
 
 
 def test_deep_nesting_is_no_trouble() -> None:
-    """L-76: what is nested too deep is left out, and the text says so."""
+    """L-76: content nested too deep is left out, and the text says so."""
     html = "<div>" * (DEPTH_MAX + 10) + "deep" + "</div>" * (DEPTH_MAX + 10) + "shallow"
 
     assert to_markdown(html, "markdown") == f"shallow\n\n{TOO_DEEP}"

@@ -1,4 +1,4 @@
-"""webfetch against a real server on loopback, and its guard against what is not the web."""
+"""webfetch against a real server on loopback, and its guard against private addresses."""
 
 import asyncio
 import gzip
@@ -134,7 +134,7 @@ async def test_a_page_that_cannot_be_converted_is_an_error(
 
 @pytest.mark.parametrize("charset", [None, "no-such-charset", "utf-8"])
 async def test_what_is_no_character_is_shown_as_such(web: Site, charset: str | None) -> None:
-    """L-76: whatever the server calls its bytes."""
+    """L-76: the charset of the server does not matter."""
     mime = "text/plain" + (f"; charset={charset}" if charset else "")
     web.pages["/"] = reply(b"a\xff", mime=mime)
 
@@ -159,7 +159,7 @@ async def test_a_body_that_is_declared_too_large_is_not_read(web: Site) -> None:
 
 
 async def test_a_body_that_grows_too_large_is_cut_off(web: Site) -> None:
-    """L-77: one that never ends, too."""
+    """L-77: this holds also for an endless body."""
 
     async def endless(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n")
@@ -174,7 +174,7 @@ async def test_a_body_that_grows_too_large_is_cut_off(web: Site) -> None:
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
 async def test_a_packed_body_is_unpacked_up_to_the_same_limit(web: Site, pack: Any) -> None:  # noqa: ANN401
-    """L-77: what unpacks to a thousand times its size never fills the memory."""
+    """L-77: a body that unpacks to a thousand times its size does not fill the memory."""
     encoding = "content-encoding: " + ("gzip" if pack is gzip.compress else "deflate")
     web.pages["/small"] = reply(pack(b"hello"), encoding, mime="text/plain")
     web.pages["/bomb"] = reply(pack(b"\0" * (64 * 1024 * 1024)), encoding, mime="text/plain")
@@ -188,7 +188,7 @@ async def test_a_packed_body_is_unpacked_up_to_the_same_limit(web: Site, pack: A
 
 
 async def test_a_challenge_is_met_once_with_a_plain_name(web: Site) -> None:
-    """L-78: we always say who we are."""
+    """L-78: the second attempt has a plain user agent that still names Fairlead."""
     web.pages["/"] = reply(b"no", "cf-mitigated: challenge", status="403 Forbidden")
 
     assert "status 403" in await fetch_error(web.url())
@@ -205,7 +205,7 @@ async def test_an_error_is_told_and_not_tried_again(web: Site, status: str) -> N
 
 
 async def test_the_time_is_for_the_whole_fetch(web: Site) -> None:
-    """L-79: a server that drips does not get more of it."""
+    """L-79: a server that sends slowly gets no extra time."""
 
     async def drip(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n")
@@ -220,7 +220,7 @@ async def test_the_time_is_for_the_whole_fetch(web: Site) -> None:
 
 
 async def test_redirects_on_the_same_host_are_followed(web: Site) -> None:
-    """L-75: no more than so many, and never to another scheme."""
+    """L-75: the number of redirects is limited, and the scheme must stay on the web."""
     web.pages["/a"] = reply(b"", "location: /b", status="302 Found")
     web.pages["/b"] = reply(b"there", mime="text/plain")
     web.pages["/loop"] = reply(b"", "location: /loop", status="301 Moved")
@@ -232,7 +232,7 @@ async def test_redirects_on_the_same_host_are_followed(web: Site) -> None:
 
 
 async def test_a_redirect_to_another_host_is_told_and_not_followed(web: Site) -> None:
-    """L-75: permission was given for this one; the model may ask for the other."""
+    """L-75: the permission was for this host; the model may ask for the other."""
     web.pages["/"] = reply(b"", "location: http://other.example/x", status="302 Found")
 
     assert "Fetch http://other.example/x itself" in await fetch_error(web.url())
@@ -248,13 +248,13 @@ async def test_a_redirect_to_another_host_is_told_and_not_followed(web: Site) ->
     ],
 )
 def test_what_is_not_the_open_network_is_not_public(address: str) -> None:
-    """L-75: nor is an address that carries such a one inside."""
+    """L-75: an address that embeds such an address is not public either."""
     assert not guard.is_public(ipaddress.ip_address(address))
 
 
 @given(st.ip_addresses(v=4))
 def test_an_address_is_as_public_as_the_one_inside(address: ipaddress.IPv4Address) -> None:
-    """L-75: however it is written."""
+    """L-75: the notation does not matter."""
     inside = [f"::ffff:{address}", str(ipaddress.IPv6Address((0x64FF9B << 96) + int(address)))]
 
     assert {guard.is_public(ipaddress.ip_address(item)) for item in inside} == {
@@ -265,7 +265,7 @@ def test_an_address_is_as_public_as_the_one_inside(address: ipaddress.IPv4Addres
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0x7f000001", "2130706433"])
 async def test_a_private_host_is_refused_however_it_is_spelt(host: str) -> None:
-    """L-75: unless the configuration lets it."""
+    """L-75: a setting may allow private hosts."""
     with pytest.raises(CallFailed):
         await fetch(f"http://{host}:1/", "*/*", private=False)
 
@@ -273,7 +273,7 @@ async def test_a_private_host_is_refused_however_it_is_spelt(host: str) -> None:
 async def test_a_name_is_resolved_once_and_the_connection_goes_where_was_looked(
     web: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """L-75: a name that answers differently the second time changes nothing."""
+    """L-75: a different second answer for the name has no effect."""
     web.pages["/"] = reply(b"pinned", mime="text/plain")
     hosts: list[str] = []
 
