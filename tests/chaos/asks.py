@@ -1,30 +1,30 @@
-"""What must hold of asks: answered once, as somebody was told; what was refused never began."""
+"""What must hold of asks: one answer each, the accepted one; a refused call never starts."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from fairlead_schema.record import Recorded
-from fairlead_testing.driving import of
+from fairlead_testing.session_driver import events_of
 
 
 def waiting_asks(log: list[Recorded]) -> list[str]:
-    """The requests that nobody has answered."""
-    answered = {event.request_id for event in of(log, "permission.replied")}
+    """The asks without an answer."""
+    answered = {event.request_id for event in events_of(log, "permission.replied")}
     return [id_ for id_ in _requests(log) if id_ not in answered]
 
 
-def asks(log: list[Recorded], replies: Mapping[str, set[str]]) -> list[str]:
-    """Everything that is wrong with what people were asked and said, a sentence each."""
+def judge_asks(log: list[Recorded], replies: Mapping[str, set[str]]) -> list[str]:
+    """Every fault of the asks and their answers, a sentence each."""
     replied: dict[str, list[str]] = {}
-    for event in of(log, "permission.replied"):
+    for event in events_of(log, "permission.replied"):
         replied.setdefault(event.request_id, []).append(event.reply)
-    told = [f"{id_} was answered {len(words)} times" for id_, words in replied.items()
+    faults = [f"{id_} was answered {len(words)} times" for id_, words in replied.items()
             if len(words) > 1]  # fmt: skip
     for id_ in _requests(log):
         accepted, written = replies.get(id_, set()), set(replied.get(id_, ()))
         if not accepted <= written:
-            told.append(f"{id_}: {sorted(accepted)} accepted, {sorted(written)} in the log")
-    return [*told, *_begun(log, replied)]
+            faults.append(f"{id_}: {sorted(accepted)} accepted, {sorted(written)} in the log")
+    return [*faults, *_unapproved_starts(log, replied)]
 
 
 def call(event: Any) -> tuple[str, str]:  # noqa: ANN401 - any event that names a call
@@ -33,13 +33,13 @@ def call(event: Any) -> tuple[str, str]:  # noqa: ANN401 - any event that names 
 
 def _requests(log: list[Recorded]) -> dict[str, tuple[str, str]]:
     """The call behind each request."""
-    found = (event.request for event in of(log, "permission.asked"))
-    return {one.id: (one.source.message_id, one.source.call_id) for one in found}
+    requests = (event.request for event in events_of(log, "permission.asked"))
+    return {request.id: (request.source.message_id, request.source.call_id) for request in requests}
 
 
-def _begun(log: list[Recorded], replied: Mapping[str, list[str]]) -> list[str]:
-    """A call about which a person was asked begins by approval alone."""
-    started = {call(event) for event in of(log, "tool.started")}
+def _unapproved_starts(log: list[Recorded], replied: Mapping[str, list[str]]) -> list[str]:
+    """The calls that started although no person approved them."""
+    started = {call(event) for event in events_of(log, "tool.started")}
     return [
         f"call {key[1]} began, and {id_} was answered {replied.get(id_, [])}"
         for id_, key in _requests(log).items()

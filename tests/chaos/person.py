@@ -10,7 +10,7 @@ from fairlead_schema.events import PermissionAsked
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
 from fairlead_testing.stack import Stack
-from tests.chaos.asking import AGAIN_S, until_answered
+from tests.chaos.callers import AGAIN_S, until_answered
 from tests.chaos.checker import Promised
 
 THINKING_S: Final = (0.0, 2.5)
@@ -22,14 +22,14 @@ DECLINE: Final[dict[str, Any]] = {"reply": "reject"}
 
 @dataclass(slots=True)
 class Person:
-    """Whoever looks after one session. The same seed gives the same answers in the same order."""
+    """A person who looks after one session. The same seed gives the same answers in the same order."""
 
     up: Stack
     session: str
     luck: random.Random
     promised: Promised
     closing: bool = False
-    """From here on nobody stops the session: a decline becomes a refusal with words."""
+    """Set at the end: a decline would stop the session, so it becomes a refusal with words."""
     _thoughts: set[asyncio.Task[None]] = field(default_factory=set)
     _seen: int = 0
 
@@ -55,21 +55,21 @@ class Person:
                 self._seen = max(self._seen, recorded.seq)
 
     def _consider(self, request: str) -> None:
-        """Draw everything at once: what others do meanwhile changes no later draw."""
+        """Draw everything at once, so that the timing of other tasks changes no later draw."""
         answer = self.luck.choice((ONCE, ONCE, ONCE, WORDS, DECLINE))
         answers = [(answer, self.luck.uniform(*THINKING_S))]
-        if self.luck.random() < 0.3:  # Another one, or the same one again.
+        if self.luck.random() < 0.3:  # A second answer, perhaps the same.
             other = self.luck.choice((answer, ONCE, WORDS))
             answers.append((other, self.luck.uniform(*THINKING_S)))
-        for one, after_s in answers:
-            task = asyncio.create_task(self._reply(request, one, after_s))
+        for reply, after_s in answers:
+            task = asyncio.create_task(self._reply(request, reply, after_s))
             self._thoughts.add(task)
             task.add_done_callback(self._thoughts.discard)
 
     async def _reply(self, request: str, answer: dict[str, Any], after_s: float) -> None:
         await asyncio.sleep(after_s)
-        said = WORDS if self.closing and answer == DECLINE else answer
-        body = {"sessionID": self.session, "requestID": request, **said}
-        told = await until_answered(self.up, "permission.reply", body, final={NOT_PENDING})
-        if "data" in told:
-            self.promised.reply(request, said["reply"])
+        reply = WORDS if self.closing and answer == DECLINE else answer
+        body = {"sessionID": self.session, "requestID": request, **reply}
+        response = await until_answered(self.up, "permission.reply", body, final={NOT_PENDING})
+        if "data" in response:
+            self.promised.reply(request, reply["reply"])

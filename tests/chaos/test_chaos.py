@@ -10,15 +10,22 @@ import pytest
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_schema.record import Recorded
-from fairlead_testing.driving import of, probed
+from fairlead_testing.session_driver import events_of, probe_stack
 from tests.chaos import weather
-from tests.chaos.checker import command_verifies, effects, judge, quiet, rebuilt_alike, transcript
+from tests.chaos.checker import (
+    judge,
+    read_effects,
+    rebuilds_alike,
+    run_verify,
+    transcript,
+    wait_until_quiet,
+)
 from tests.chaos.workload import CONFIG, Workload
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS") or 15)
 SEED = int(os.environ.get("CHAOS_SEED") or 1)
 SESSIONS_PER_SECOND = 10
-TOLD = (
+COUNTED_TYPES = (
     *("attempt.dispatched", "tool.called", "permission.asked", "permission.replied"),
     *("interrupt.requested", "compaction.requested", "compaction.started", "compaction.ended"),
     *("compaction.failed", "attempt.overflowed", "step.ended", "step.failed"),
@@ -36,21 +43,22 @@ pytestmark = [
 ]
 
 
-def counted(logs: dict[str, list[Recorded]]) -> str:
+def count_events(logs: dict[str, list[Recorded]]) -> str:
     return ", ".join(
-        f"{sum(len(of(log, type_)) for log in logs.values())} {type_}" for type_ in TOLD
+        f"{sum(len(events_of(log, type_)) for log in logs.values())} {type_}"
+        for type_ in COUNTED_TYPES
     )
 
 
 async def test_every_promise_holds_whatever_dies() -> None:
     """C-01, C-24, E-20, P-01, P-02: admitted once, promoted once, in order; nothing left behind."""
     strikes = weather.forecast(SEED, SECONDS)
-    print(f"seed {SEED}: {'; '.join(strike.told() for strike in strikes)}")  # noqa: T201 - to run it again
+    print(f"seed {SEED}: {'; '.join(strike.describe() for strike in strikes)}")  # noqa: T201 - to run it again
     config = CONFIG.format(port=free_port())
-    async with probed(more=config) as up:
+    async with probe_stack(more=config) as up:
         work = Workload(up, SEED)
         lives = [
-            work.live(number, begin_s=number / SESSIONS_PER_SECOND)
+            work.run_session(number, begin_s=number / SESSIONS_PER_SECOND)
             for number in range(int(SECONDS * SESSIONS_PER_SECOND))
         ]
 
@@ -59,16 +67,16 @@ async def test_every_promise_holds_whatever_dies() -> None:
         await storm
         await up.up.wait_ready()
         await work.close(sessions)
-        logs = await quiet(up, sessions)
+        logs = await wait_until_quiet(up, sessions)
         await work.leave()
 
-        faults = judge(logs, work.promised, await effects(up))
+        faults = judge(logs, work.promised, await read_effects(up))
         for session in {fault.partition(" ")[0].rstrip(":") for fault in faults}:
             print(session, transcript(logs.get(session, [])), sep="\n")  # noqa: T201
 
-        print(f"{len(sessions)} sessions: {counted(logs)}")  # noqa: T201 - what the run was made of
+        print(f"{len(sessions)} sessions: {count_events(logs)}")  # noqa: T201 - what the run was made of
         assert faults == []
-        code, told = await command_verifies(up)
-        assert code == 0, told
-        assert f"{len(sessions)} sessions" in told
-        assert await rebuilt_alike(up), "the read models equal a fresh rebuild"
+        code, output = await run_verify(up)
+        assert code == 0, output
+        assert f"{len(sessions)} sessions" in output
+        assert await rebuilds_alike(up), "the read models equal a fresh rebuild"

@@ -79,38 +79,38 @@ PROMISED = Promised({"ses_1": ["msg_1"]})
 SEEN = Effects([BEGUN], {"ses_1": 2})
 
 
-def sound(*events: SessionEvent) -> dict[str, list[Recorded]]:
+def make_logs(*events: SessionEvent) -> dict[str, list[Recorded]]:
     wanted = events or (*OPENED, *CALL, *ENDED)
     drafts = tuple(Draft(f"evt_{number}", 1, event) for number, event in enumerate(wanted))
     return {"ses_1": list(record(drafts, after=0))}
 
 
 def test_a_sound_run_is_not_complained_of() -> None:
-    assert judge(sound(), PROMISED, SEEN) == []
+    assert judge(make_logs(), PROMISED, SEEN) == []
 
 
 def test_a_lost_prompt_is_seen() -> None:
-    told = judge(sound(), Promised({"ses_1": ["msg_1", "msg_2"]}), SEEN)
+    faults = judge(make_logs(), Promised({"ses_1": ["msg_1", "msg_2"]}), SEEN)
 
-    assert told[0] == "ses_1: msg_2 has a receipt and was promoted 0 times"
+    assert faults[0] == "ses_1: msg_2 has a receipt and was promoted 0 times"
 
 
 def test_a_lost_session_is_seen() -> None:
-    told = judge({}, PROMISED, Effects())
+    faults = judge({}, PROMISED, Effects())
 
-    assert told == ["ses_1 has receipts and no log"]
+    assert faults == ["ses_1 has receipts and no log"]
 
 
 def test_a_second_run_of_a_once_call_is_seen() -> None:
-    told = judge(sound(), PROMISED, Effects([BEGUN, BEGUN], {"ses_1": 2}))
+    faults = judge(make_logs(), PROMISED, Effects([BEGUN, BEGUN], {"ses_1": 2}))
 
-    assert told == ["ses_1: once call k ran 2 times"]
+    assert faults == ["ses_1: once call k ran 2 times"]
 
 
 def test_a_result_without_a_run_and_a_run_without_a_start_are_seen() -> None:
-    unstarted = sound(*OPENED, CALL[0], CALL[2], *ENDED)
+    unstarted = make_logs(*OPENED, CALL[0], CALL[2], *ENDED)
 
-    assert judge(sound(), PROMISED, Effects([], {"ses_1": 2})) == [
+    assert judge(make_logs(), PROMISED, Effects([], {"ses_1": 2})) == [
         "ses_1: call k succeeded and never ran"
     ]
     assert judge(unstarted, PROMISED, SEEN) == ["ses_1: call k ran and was never started"]
@@ -122,19 +122,19 @@ def test_a_pure_call_may_run_before_its_start() -> None:
         assistant_message_id="msg_a", call_id="call_1", error=ErrorInfo(message="no"), provider=HERE
     )
 
-    assert judge(sound(*OPENED, pure, failed, *ENDED), PROMISED, SEEN) == []
+    assert judge(make_logs(*OPENED, pure, failed, *ENDED), PROMISED, SEEN) == []
 
 
 def test_an_unrecorded_provider_call_is_seen() -> None:
-    told = judge(sound(), PROMISED, Effects([BEGUN], {"ses_1": 3}))
+    faults = judge(make_logs(), PROMISED, Effects([BEGUN], {"ses_1": 3}))
 
-    assert told == ["ses_1: 2 attempts, 3 provider calls, 2 answers"]
+    assert faults == ["ses_1: 2 attempts, 3 provider calls, 2 answers"]
 
 
 def test_what_should_still_move_is_seen() -> None:
-    told = judge(sound(*OPENED), PROMISED, Effects([], {"ses_1": 1}))
+    faults = judge(make_logs(*OPENED), PROMISED, Effects([], {"ses_1": 1}))
 
-    assert told == ["ses_1 should still move: attempt att_msg_a has no outcome"]
+    assert faults == ["ses_1 should still move: attempt att_msg_a has no outcome"]
 
 
 ASKED = PermissionAsked(
@@ -149,41 +149,41 @@ ASKED = PermissionAsked(
 )
 
 
-def answered(*words: Reply) -> dict[str, list[Recorded]]:
+def logs_with_replies(*words: Reply) -> dict[str, list[Recorded]]:
     replies = (PermissionReplied(request_id="per_1", reply=word) for word in words)
-    return sound(*OPENED, CALL[0], ASKED, *replies, *CALL[1:], *ENDED)
+    return make_logs(*OPENED, CALL[0], ASKED, *replies, *CALL[1:], *ENDED)
 
 
-def accepting(*words: str) -> Promised:
+def promise_replies(*words: str) -> Promised:
     return Promised({"ses_1": ["msg_1"]}, {"per_1": set(words)})
 
 
 def test_an_approved_call_is_not_complained_of() -> None:
-    assert judge(answered("once"), accepting("once"), SEEN) == []
+    assert judge(logs_with_replies("once"), promise_replies("once"), SEEN) == []
 
 
 def test_a_refused_call_that_began_is_seen() -> None:
-    told = judge(answered("reject"), accepting("reject"), SEEN)
+    faults = judge(logs_with_replies("reject"), promise_replies("reject"), SEEN)
 
-    assert told == ["ses_1: call call_1 began, and per_1 was answered ['reject']"]
+    assert faults == ["ses_1: call call_1 began, and per_1 was answered ['reject']"]
 
 
 def test_a_second_answer_is_seen() -> None:
-    told = judge(answered("once", "reject"), accepting("once", "reject"), SEEN)
+    faults = judge(logs_with_replies("once", "reject"), promise_replies("once", "reject"), SEEN)
 
-    assert "ses_1: per_1 was answered 2 times" in told
+    assert "ses_1: per_1 was answered 2 times" in faults
 
 
 def test_an_accepted_answer_that_is_not_in_the_log_is_seen() -> None:
-    told = judge(answered("once"), accepting("once", "reject"), SEEN)
+    faults = judge(logs_with_replies("once"), promise_replies("once", "reject"), SEEN)
 
-    assert told == ["ses_1: per_1: ['once', 'reject'] accepted, ['once'] in the log"]
+    assert faults == ["ses_1: per_1: ['once', 'reject'] accepted, ['once'] in the log"]
 
 
 def test_an_ask_that_nobody_answered_is_seen() -> None:
-    told = judge(sound(*OPENED, CALL[0], ASKED), PROMISED, Effects([], {"ses_1": 1}))
+    faults = judge(make_logs(*OPENED, CALL[0], ASKED), PROMISED, Effects([], {"ses_1": 1}))
 
-    assert "ses_1 should still move: per_1 waits for a person" in told
+    assert "ses_1 should still move: per_1 waits for a person" in faults
 
 
 def test_a_summary_counts_as_a_provider_call_and_an_unasked_one_is_seen() -> None:
@@ -192,7 +192,7 @@ def test_a_summary_counts_as_a_provider_call_and_an_unasked_one_is_seen() -> Non
         CompactionStarted(message_id=id_, reason="manual"),
         CompactionEnded(message_id=id_, reason="manual", text="short", recent=""),
     )
-    log = sound(*OPENED, *CALL, turn("msg_a", 1)[2], *summary, *turn("msg_b", 2), ENDED[-1])
+    log = make_logs(*OPENED, *CALL, turn("msg_a", 1)[2], *summary, *turn("msg_b", 2), ENDED[-1])
 
     assert judge(log, PROMISED, Effects([BEGUN], {"ses_1": 3})) == []
     assert len(judge(log, PROMISED, Effects([BEGUN], {"ses_1": 4}))) == 1
@@ -201,7 +201,7 @@ def test_a_summary_counts_as_a_provider_call_and_an_unasked_one_is_seen() -> Non
 def test_a_forgotten_fact_is_seen() -> None:
     promised = Promised({"ses_1": ["msg_1"]}, kinds={"ses_1": "blind"})
 
-    assert judge(sound(), promised, SEEN) == ["ses_1: forgot its cargo: []"]
+    assert judge(make_logs(), promised, SEEN) == ["ses_1: forgot its cargo: []"]
 
 
 def test_the_same_seed_brings_the_same_weather() -> None:

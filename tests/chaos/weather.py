@@ -31,7 +31,7 @@ class Strike:
     index: int
     pause_s: float | None
 
-    def told(self) -> str:
+    def describe(self) -> str:
         how = "killed" if self.pause_s is None else f"paused for {self.pause_s:.1f} s"
         return f"{self.name}-{self.index} {how}"
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from fairlead_testing.driving import calling
+from fairlead_testing.session_driver import probe_prompt
 from fairlead_testing.stack import Stack
-from tests.chaos.asking import until_answered
+from tests.chaos.callers import until_answered
 from tests.chaos.checker import Promised
 from tests.chaos.person import Person
 
@@ -61,12 +61,12 @@ class Workload:
     promised: Promised = field(default_factory=Promised)
     _people: dict[str, tuple[Person, asyncio.Task[None]]] = field(default_factory=dict)
 
-    async def live(self, number: int, *, begin_s: float = 0.0) -> str:
+    async def run_session(self, number: int, *, begin_s: float = 0.0) -> str:
         """One session from its creation to its last prompt but one; the answer is its id."""
         luck = random.Random(f"{self.seed}:{number}")  # noqa: S311 - a plan, not a secret
         session, kind = f"ses_chaos{self.seed}x{number}", luck.choice(KINDS)
         await asyncio.sleep(begin_s)
-        await until_answered(self.up, "session.create", {"id": session, **_chosen(kind)})
+        await until_answered(self.up, "session.create", {"id": session, **_session_options(kind)})
         self.promised.kinds[session] = kind
         if kind == "asking":
             self._look_after(session, number)
@@ -81,7 +81,7 @@ class Workload:
     async def close(self, sessions: Iterable[str]) -> None:
         """A last prompt for each: what an interrupt or a decline left behind is asked for again."""
         await asyncio.gather(*(person.close() for person, _ in self._people.values()))
-        await asyncio.gather(*(self._last(session) for session in sessions))
+        await asyncio.gather(*(self._say_last(session) for session in sessions))
 
     async def leave(self) -> None:
         """Nobody answers any more."""
@@ -96,11 +96,11 @@ class Workload:
     ) -> None:
         message = f"msg_{session.removeprefix('ses_')}_{name}"
         body = {"id": message, "prompt": {"text": text}, "delivery": delivery}
-        asked = {"sessionID": session, **body}
-        await until_answered(self.up, "session.prompt", asked, over_http=over_http)
+        command = {"sessionID": session, **body}
+        await until_answered(self.up, "session.prompt", command, over_http=over_http)
         self.promised.acknowledge(session, message)
 
-    async def _last(self, session: str) -> None:
+    async def _say_last(self, session: str) -> None:
         blind = self.promised.kinds[session] == "blind"
         await self.say(session, "last", QUESTION if blind else "last words", "steer")
 
@@ -117,7 +117,7 @@ class Workload:
         self._people[session] = person, asyncio.create_task(person.attend())
 
 
-def _chosen(kind: Kind) -> dict[str, Any]:
+def _session_options(kind: Kind) -> dict[str, Any]:
     if kind == "asking":
         return {"agent": "asking"}
     if kind in {"small", "blind"}:
@@ -140,12 +140,14 @@ def _text(luck: random.Random, kind: Kind, key: str, *, first: bool) -> str:
         lambda: f"[[sim: reasoning=hm answer=ok]] {key}",
     )
     tooled: tuple[Callable[[], str], ...] = (
-        lambda: calling(key, luck.randint(0, 1000), tool=luck.choice(TOOLS)),
-        lambda: calling(key, luck.randint(0, 50), tool=luck.choice(TOOLS)),
+        lambda: probe_prompt(key, luck.randint(0, 1000), tool=luck.choice(TOOLS)),
+        lambda: probe_prompt(key, luck.randint(0, 50), tool=luck.choice(TOOLS)),
     )
-    asked: tuple[Callable[[], str], ...] = (
-        lambda: calling(key, luck.randint(0, 300), tool="probe_once"),
-        lambda: calling(key, 0, tool="probe_once"),
+    permission_calls: tuple[Callable[[], str], ...] = (
+        lambda: probe_prompt(key, luck.randint(0, 300), tool="probe_once"),
+        lambda: probe_prompt(key, 0, tool="probe_once"),
     )
-    chosen = luck.choice((*asked, *asked, *plain) if kind == "asking" else (*plain, *tooled))
-    return f"{words}{chosen()}"
+    text = luck.choice(
+        (*permission_calls, *permission_calls, *plain) if kind == "asking" else (*plain, *tooled)
+    )
+    return f"{words}{text()}"

@@ -15,7 +15,13 @@ import pytest_asyncio
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address, tool
-from fairlead_testing.driving import calling, of, runs, say, settled
+from fairlead_testing.session_driver import (
+    count_runs,
+    events_of,
+    probe_prompt,
+    say,
+    wait_until_settled,
+)
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
 
 pytestmark = [
@@ -57,13 +63,13 @@ async def up() -> AsyncIterator[Stack]:
     """
     with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
         place = Path(made)
-        config = configured(place)
+        config = write_config(place)
         scale = {"runner": 2, "tools": 2}
         async with stack(place / "state", scale=scale, config=config, sim=True) as running:
             yield running
 
 
-def configured(place: Path) -> Path:
+def write_config(place: Path) -> Path:
     place.chmod(0o755)
     config, probe = place / "fairlead.toml", place / "probe.log"
     probe.touch(mode=0o666)
@@ -92,23 +98,23 @@ async def reply(
     return (await eventually(lambda: up.http.post(path, json=body))).status_code
 
 
-async def parked(up: Stack, session: str) -> list[Recorded]:
+async def wait_until_parked(up: Stack, session: str) -> list[Recorded]:
     """Wait until only a person can go on, and nobody holds the session."""
     log = await up.events(session)
     async with asyncio.timeout(PATIENCE_S):
-        while not of(log, "permission.asked") or log[-1].event.type != "execution.released":
+        while not events_of(log, "permission.asked") or log[-1].event.type != "execution.released":
             await asyncio.sleep(0.05)
             log = await up.events(session)
     return log
 
 
-async def said(up: Stack, session: str) -> str:
+async def last_text(up: Stack, session: str) -> str:
     """The text of the session's last message."""
     messages = await up.client.messages(session)
     return "".join(block.get("text", "") for block in messages[-1]["content"])
 
 
-async def explained(up: Stack, session: str) -> dict[str, Any]:
+async def explain(up: Stack, session: str) -> dict[str, Any]:
     return await up.client.explain(session)
 
 
@@ -118,14 +124,14 @@ async def test_an_approval_outlives_a_restart_of_every_process(up: Stack) -> Non
     The first worker is killed about when it has written the request and not acknowledged its job.
     """
     session = await up.session()
-    await say(up, session, calling("restart"))
+    await say(up, session, probe_prompt("restart"))
     log = await up.until(session, "permission.asked")
     killed = {(name, index) for name, count in PROCESSES for index in range(count)}
     assert killed == {(one.name, one.index) for one in up.up.processes}
     before = {one: up.up.pid(*one) for one in killed}
     for name, index in killed:
         up.up.kill(name, index, signal.SIGKILL)
-    (asked,) = of(log, "permission.asked")
+    (asked,) = events_of(log, "permission.asked")
     request = asked.request
     assert (request.action, request.resources, request.save) == ("probe_once", ("*",), ("*",))
     assert request.source is not None
@@ -139,14 +145,17 @@ async def test_an_approval_outlives_a_restart_of_every_process(up: Stack) -> Non
     }
     await up.up.wait_ready()
     assert not set(before.items()) & {(one, up.up.pid(*one)) for one in killed}
-    assert runs(up, "restart") == 0
+    assert count_runs(up, "restart") == 0
     assert await reply(up, session, request.id, "once") == 204
 
-    log = await settled(up, session)
-    assert [one.reply for one in of(log, "permission.replied")] == ["once"]
-    assert (len(of(log, "permission.asked")), len(of(log, "tool.succeeded"))) == (1, 1)
-    assert runs(up, "restart") == 1
-    assert await said(up, session) == "done"
+    log = await wait_until_settled(up, session)
+    assert [one.reply for one in events_of(log, "permission.replied")] == ["once"]
+    assert (len(events_of(log, "permission.asked")), len(events_of(log, "tool.succeeded"))) == (
+        1,
+        1,
+    )
+    assert count_runs(up, "restart") == 1
+    assert await last_text(up, session) == "done"
     assert await reply(up, session, request.id, "once") == 204
     assert await reply(up, session, request.id, "reject") == 404
     assert await up.events(session) == log
@@ -155,14 +164,14 @@ async def test_an_approval_outlives_a_restart_of_every_process(up: Stack) -> Non
 async def test_a_session_that_waits_for_a_person_holds_nobody_and_says_so(up: Stack) -> None:
     """K-25, K-34: parked at once, listed, not stranded; a foreign session cannot answer."""
     session, other = await up.session(), await up.session()
-    await say(up, session, calling("held"))
-    log = await parked(up, session)
-    (asked,) = of(log, "permission.asked")
+    await say(up, session, probe_prompt("held"))
+    log = await wait_until_parked(up, session)
+    (asked,) = events_of(log, "permission.asked")
 
-    told = await explained(up, session)
+    told = await explain(up, session)
     assert (told["state"], told["waiting_on"][0]["kind"]) == ("waiting", "permission")
     assert "a person: permission to run probe_once" in told["reason"]
-    assert await settled(up, session) == log, "it is not taken for unfinished"
+    assert await wait_until_settled(up, session) == log, "it is not taken for unfinished"
 
     async with asyncio.timeout(PATIENCE_S):
         everywhere: list[str] = []
@@ -173,18 +182,18 @@ async def test_a_session_that_waits_for_a_person_holds_nobody_and_says_so(up: St
     assert (await up.http.get(f"/api/session/{other}/permission")).json() == {"data": []}
 
     assert await reply(up, session, asked.request.id, "reject", "use another tool") == 204
-    log = await settled(up, session)
-    (failed,) = of(log, "tool.failed")
+    log = await wait_until_settled(up, session)
+    (failed,) = events_of(log, "tool.failed")
     assert "use another tool" in failed.error.message
-    assert (await said(up, session), runs(up, "held")) == ("done", 0)
+    assert (await last_text(up, session), count_runs(up, "held")) == ("done", 0)
 
 
 async def test_a_repeated_request_asks_nobody_twice(up: Stack) -> None:
     """K-24: a worker that died after it asked leaves its request behind; another one finds it."""
     session = await up.session()
-    await say(up, session, calling("twice"))
-    log = await parked(up, session)
-    (asked,) = of(log, "permission.asked")
+    await say(up, session, probe_prompt("twice"))
+    log = await wait_until_parked(up, session)
+    (asked,) = events_of(log, "permission.asked")
     again = {
         "sessionID": session,
         "assistantMessageID": asked.request.source.message_id,
@@ -195,8 +204,8 @@ async def test_a_repeated_request_asks_nobody_twice(up: Stack) -> None:
         await up.eventlog.work.put(subject, json.dumps(again).encode())
     assert await reply(up, session, asked.request.id, "once") == 204
 
-    log = await settled(up, session)
-    assert (len(of(log, "permission.asked")), runs(up, "twice")) == (1, 1)
+    log = await wait_until_settled(up, session)
+    assert (len(events_of(log, "permission.asked")), count_runs(up, "twice")) == (1, 1)
 
 
 async def test_a_decline_halts_the_drain_and_keeps_the_inbox(up: Stack) -> None:
@@ -208,25 +217,25 @@ async def test_a_decline_halts_the_drain_and_keeps_the_inbox(up: Stack) -> None:
     log = await up.until(session, "permission.asked", count=2)
     queued = {"sessionID": session, "prompt": {"text": "later"}, "delivery": "queue"}
     await up.ask("session.prompt", queued)
-    first = of(log, "permission.asked")[0].request
+    first = events_of(log, "permission.asked")[0].request
 
     assert await reply(up, session, first.id, "reject") == 204
 
     log = await up.until(session, "execution.released")
     async with asyncio.timeout(PATIENCE_S):
-        while of(log, "execution.released")[-1].reason != "declined":
+        while events_of(log, "execution.released")[-1].reason != "declined":
             await asyncio.sleep(0.05)
             log = await up.events(session)
-    assert [one.reply for one in of(log, "permission.replied")] == ["reject", "reject"]
-    messages = [one.error.message for one in of(log, "tool.failed")]
+    assert [one.reply for one in events_of(log, "permission.replied")] == ["reject", "reject"]
+    messages = [one.error.message for one in events_of(log, "tool.failed")]
     assert messages == ["Tool execution interrupted"] * 2
-    assert len(of(log, "step.ended")) == 1
-    assert len(of(log, "attempt.dispatched")) == 1
-    told = await explained(up, session)
+    assert len(events_of(log, "step.ended")) == 1
+    assert len(events_of(log, "attempt.dispatched")) == 1
+    told = await explain(up, session)
     assert (told["state"], "a person declined" in told["reason"]) == ("resting", True)
     pending = (await up.http.get(f"/api/session/{session}/input")).json()["data"]
     assert [one["prompt"]["text"] for one in pending] == ["later"]
-    assert runs(up, "declined") == 0
+    assert count_runs(up, "declined") == 0
 
 
 async def test_always_answers_what_waits_in_another_session(up: Stack) -> None:
@@ -235,18 +244,18 @@ async def test_always_answers_what_waits_in_another_session(up: Stack) -> None:
     first, second = await up.session(**place), await up.session(**place)
     stranger = await up.session(location={"directory": "/project-other"})
     for session in (first, second, stranger):
-        await say(up, session, calling(f"always-{session}"))
-        await parked(up, session)
-    (asked,) = of(await up.events(first), "permission.asked")
+        await say(up, session, probe_prompt(f"always-{session}"))
+        await wait_until_parked(up, session)
+    (asked,) = events_of(await up.events(first), "permission.asked")
 
     assert await reply(up, first, asked.request.id, "always") == 204
 
     for session in (first, second):
         log = await up.until(session, "permission.replied")
-        log = await settled(up, session)
-        assert [one.reply for one in of(log, "permission.replied")] == ["always"]
-        assert runs(up, f"always-{session}") == 1
-    assert of(await up.events(stranger), "permission.replied") == []
+        log = await wait_until_settled(up, session)
+        assert [one.reply for one in events_of(log, "permission.replied")] == ["always"]
+        assert count_runs(up, f"always-{session}") == 1
+    assert events_of(await up.events(stranger), "permission.replied") == []
     query = {"location[directory]": "/project-always"}
     (saved,) = (await up.http.get("/api/permission/saved", params=query)).json()["data"]
     assert (saved["action"], saved["resource"]) == ("probe_once", "*")
@@ -254,9 +263,9 @@ async def test_always_answers_what_waits_in_another_session(up: Stack) -> None:
     assert (await up.http.delete(f"/api/permission/saved/{saved['id']}")).status_code == 204
     assert (await up.http.delete(f"/api/permission/saved/{saved['id']}")).status_code == 204
     assert (await up.http.get("/api/permission/saved", params=query)).json() == {"data": []}
-    await say(up, second, calling("always-again"))
+    await say(up, second, probe_prompt("always-again"))
     await up.until(second, "permission.asked", count=2)
-    assert runs(up, "always-again") == 0
+    assert count_runs(up, "always-again") == 0
 
 
 async def test_a_question_is_answered_over_http(up: Stack) -> None:
@@ -265,7 +274,7 @@ async def test_a_question_is_answered_over_http(up: Stack) -> None:
     asked = json.dumps({"questions": [{"question": "Which colour?", "header": "Colour"}]})
     await say(up, session, f"[[sim: tool=question args='{asked}' ; answer=thanks]] go")
     log = await up.until(session, "question.asked")
-    (question,) = of(log, "question.asked")
+    (question,) = events_of(log, "question.asked")
     path = f"/api/session/{session}/question"
     (listed,) = (await up.http.get(path)).json()["data"]
     assert listed["questions"][0]["question"] == "Which colour?"
@@ -277,12 +286,12 @@ async def test_a_question_is_answered_over_http(up: Stack) -> None:
     )
 
     assert answered.status_code == 204
-    log = await settled(up, session)
-    (result,) = of(log, "tool.succeeded")
+    log = await wait_until_settled(up, session)
+    (result,) = events_of(log, "tool.succeeded")
     assert result.structured == {"answers": [["red", "blue"]]}
     assert result.content[0].text == "Which colour? → red, blue"
-    assert of(log, "tool.started") == []
-    assert await said(up, session) == "thanks"
+    assert events_of(log, "tool.started") == []
+    assert await last_text(up, session) == "thanks"
 
 
 async def test_a_crash_under_the_policy_ask_becomes_a_question(up: Stack) -> None:
@@ -293,7 +302,7 @@ async def test_a_crash_under_the_policy_ask_becomes_a_question(up: Stack) -> Non
     for index in range(2):
         up.up.kill("runner", index, signal.SIGKILL)
     log = await up.until(session, "question.asked")
-    (question,) = of(log, "question.asked")
+    (question,) = events_of(log, "question.asked")
     assert question.request.tool is None
 
     path = f"/api/session/{session}/question/{question.request.id}/reply"
@@ -301,6 +310,6 @@ async def test_a_crash_under_the_policy_ask_becomes_a_question(up: Stack) -> Non
 
     assert answered.status_code == 204
     await up.until(session, "step.ended")
-    log = await settled(up, session)
-    assert len(of(log, "question.replied")) == 1
-    assert of(log, "execution.recovered")[0].action == "held"
+    log = await wait_until_settled(up, session)
+    assert len(events_of(log, "question.replied")) == 1
+    assert events_of(log, "execution.recovered")[0].action == "held"

@@ -12,25 +12,25 @@ import pytest_asyncio
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
-from fairlead_testing.keyed import KEY, MISSING, TEAM, Keyed, keyed
-from fairlead_testing.stack import Stack, types
+from fairlead_testing.keyed_stack import KEY, MISSING, TEAM, KeyedStack, keyed_stack
+from fairlead_testing.stack import Stack, event_types
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def keyed_up() -> AsyncIterator[Keyed]:
-    async with keyed() as running:
+async def keyed_up() -> AsyncIterator[KeyedStack]:
+    async with keyed_stack() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def up(keyed_up: Keyed) -> Stack:
+def up(keyed_up: KeyedStack) -> Stack:
     """The only stack of the module."""
     return keyed_up.up
 
 
-async def refused(answer: httpx.Response) -> tuple[int, str]:
+async def read_refusal(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["_tag"]
 
 
@@ -40,29 +40,32 @@ async def test_http_answers_rubbish_with_typed_errors(up: Stack) -> None:
     huge = {"prompt": {"text": "x" * (2 * 1024 * 1024)}}
     json = {"content-type": "application/json"}
 
-    assert await refused(await up.http.post(path, content=b"{not json", headers=json)) == (
+    assert await read_refusal(await up.http.post(path, content=b"{not json", headers=json)) == (
         400,
         "InvalidRequestError",
     )
-    assert await refused(await up.http.post(path, json={})) == (400, "InvalidRequestError")
-    assert await refused(await up.http.post(path, json={"prompt": {"text": " "}})) == (
+    assert await read_refusal(await up.http.post(path, json={})) == (400, "InvalidRequestError")
+    assert await read_refusal(await up.http.post(path, json={"prompt": {"text": " "}})) == (
         400,
         "InvalidRequestError",
     )
-    assert await refused(await up.http.post(path, json=huge)) == (413, "TooLargeError")
+    assert await read_refusal(await up.http.post(path, json=huge)) == (413, "TooLargeError")
     for wrong in ({"delivery": "soon"}, {"id": "ses_wrong"}, {"resume": None}):
         body = {"prompt": {"text": "x"}} | wrong
         answer = await up.http.post(path, json=body)
-        assert await refused(answer) == (400, "InvalidRequestError")
+        assert await read_refusal(answer) == (400, "InvalidRequestError")
         assert next(iter(wrong)) in answer.text
     missing = await up.http.post("/api/session/ses_nowhere/prompt", json=huge)
-    assert await refused(missing) in {(404, "SessionNotFoundError"), (413, "TooLargeError")}
-    assert await refused(await up.http.get("/api/session/nope")) == (400, "InvalidRequestError")
-    assert await refused(await up.http.get("/api/session/ses_nowhere")) == (
+    assert await read_refusal(missing) in {(404, "SessionNotFoundError"), (413, "TooLargeError")}
+    assert await read_refusal(await up.http.get("/api/session/nope")) == (
+        400,
+        "InvalidRequestError",
+    )
+    assert await read_refusal(await up.http.get("/api/session/ses_nowhere")) == (
         404,
         "SessionNotFoundError",
     )
-    assert types(await up.events(session)) == ["session.created"]
+    assert event_types(await up.events(session)) == ["session.created"]
 
 
 async def test_an_unknown_model_provider_or_agent_is_refused_before_anything_is_written(
@@ -100,7 +103,7 @@ async def test_commands_to_what_is_unknown_foreign_or_finished_write_nothing(up:
     session = await up.session()
     prompt = {"sessionID": session, "prompt": {"text": "[[sim: answer=done]] go"}}
     message = (await up.ask("session.prompt", prompt))["data"]["id"]
-    await up.rested(session)
+    await up.wait_until_rested(session)
     before = await up.events(session)
     named = {"messageID": message}
 
@@ -110,7 +113,7 @@ async def test_commands_to_what_is_unknown_foreign_or_finished_write_nothing(up:
         return str(answer["error"]["_tag"]) if "error" in answer else str(answer["data"])
 
     async def over_http(method: str, to: str, path: str) -> tuple[int, str]:
-        return await refused(await up.http.request(method, f"/api/session/{to}{path}"))
+        return await read_refusal(await up.http.request(method, f"/api/session/{to}{path}"))
 
     missing = "SessionNotFoundError"
     for verb in ("interrupt", "resume", "compact", "shell", "skill", "archive", "delete"):
@@ -178,7 +181,7 @@ async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack)
     assert (told["state"], told["code"]) == ("broken", "unreadable")
     assert "from.the.future" in told["reason"]
     history = await up.http.get(f"/api/session/{broken}/history")
-    assert await refused(history) == (503, "ServiceUnavailableError")
+    assert await read_refusal(history) == (503, "ServiceUnavailableError")
     assert "from.the.future" in history.json()["message"]
     async with open_link(up.up.nats, name="test") as link, asyncio.timeout(20):
         while (await link.last_message("DEAD", subjects.dead_letter("projector"))) is None:
@@ -190,7 +193,7 @@ async def test_cursors_that_are_broken_or_foreign_are_errors(up: Stack) -> None:
     for session in (one, other):
         for text in ("a", "b"):
             await up.client.prompt(session, text)
-        await up.rested(session)
+        await up.wait_until_rested(session)
     page = (await up.http.get(f"/api/session/{one}/message?limit=1")).json()
 
     foreign = await up.http.get(
@@ -199,23 +202,23 @@ async def test_cursors_that_are_broken_or_foreign_are_errors(up: Stack) -> None:
     broken = await up.http.get(f"/api/session/{one}/message", params={"cursor": "????"})
     beyond = await up.http.get(f"/api/session/{one}/event", params={"after": 10_000})
 
-    assert await refused(foreign) == (400, "InvalidCursorError")
-    assert await refused(broken) == (400, "InvalidCursorError")
-    assert await refused(beyond) == (400, "InvalidCursorError")
+    assert await read_refusal(foreign) == (400, "InvalidCursorError")
+    assert await read_refusal(broken) == (400, "InvalidCursorError")
+    assert await read_refusal(beyond) == (400, "InvalidCursorError")
 
 
-async def explained(up: Stack, session: str) -> dict[str, Any]:
+async def explain(up: Stack, session: str) -> dict[str, Any]:
     answer = await up.http.get(f"/api/session/{session}/explain")
     data: dict[str, Any] = answer.json()["data"]
     return data
 
 
 async def test_what_cannot_speak_is_refused_or_promotes_nothing(
-    keyed_up: Keyed,
+    keyed_up: KeyedStack,
 ) -> None:
     """O-29, O-31, D-41: over HTTP and NATS alike; the log holds the prompt and no promotion."""
     up = keyed_up.up
-    unknown = {"model": {"providerID": "keyed", "id": "gone"}}
+    unknown = {"model": {"providerID": "keyed_stack", "id": "gone"}}
     variant = {"model": {"providerID": "unkeyed", "id": "m", "variant": "low"}}
     over_http = [await up.http.post("/api/session", json=body) for body in (unknown, variant)]
     over_nats = [await up.ask("session.create", body) for body in (unknown, variant)]
@@ -228,16 +231,16 @@ async def test_what_cannot_speak_is_refused_or_promotes_nothing(
         (400, "InvalidRequestError")
     ] * 2
     assert [one["error"]["field"] for one in over_nats] == ["model", "model.variant"]
-    assert "prompt.promoted" not in types(log)
-    assert f"{MISSING} is not set" in str(await explained(up, unkeyed))
+    assert "prompt.promoted" not in event_types(log)
+    assert f"{MISSING} is not set" in str(await explain(up, unkeyed))
 
 
 async def test_a_key_that_its_provider_repeats_is_in_no_event_no_log_and_no_answer(
-    keyed_up: Keyed,
+    keyed_up: KeyedStack,
 ) -> None:
     """O-32: it leaves in a header; nothing under the stack's state holds it afterwards."""
     up = keyed_up.up
-    session = await up.session(model={"providerID": "keyed", "id": "m"})
+    session = await up.session(model={"providerID": "keyed_stack", "id": "m"})
 
     await up.http.post(f"/api/session/{session}/prompt", json={"prompt": {"text": "hi"}})
     log = await up.until(session, "step.failed")

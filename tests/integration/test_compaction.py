@@ -18,8 +18,8 @@ import pytest_asyncio
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_service.config.configuration import load
-from fairlead_testing.driving import of, say, settled
-from fairlead_testing.stack import PATIENCE_S, Stack, check, stack, types
+from fairlead_testing.session_driver import events_of, say, wait_until_settled
+from fairlead_testing.stack import PATIENCE_S, Stack, check_log, event_types, stack
 
 pytestmark = [
     pytest.mark.integration,
@@ -66,39 +66,39 @@ async def up() -> AsyncIterator[Stack]:
     """Two runners, and models with small windows."""
     with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
         place = Path(made)
-        config = _configured(place)
+        config = _write_config(place)
         async with stack(place / "state", scale={"runner": 2}, config=config, sim=True) as running:
             yield running
 
 
-def _configured(place: Path) -> Path:
+def _write_config(place: Path) -> Path:
     place.chmod(0o755)
     config = place / "fairlead.toml"
     config.write_text(CONFIG.format(port=free_port()))
     return config
 
 
-async def begun(up: Stack, model: str) -> str:
+async def create_session(up: Stack, model: str) -> str:
     return await up.session(model={"providerID": "sim", "id": model})
 
 
 async def turn(up: Stack, session: str, text: str) -> list[Any]:
     """Say something and see it answered; the whole log then."""
     await say(up, session, text)
-    return await settled(up, session)
+    return await wait_until_settled(up, session)
 
 
 async def until_compacted(up: Stack, session: str) -> list[Any]:
     """Talk until history was compacted."""
     log = await turn(up, session, FACTS)
     for number in range(40):
-        if of(log, "compaction.ended"):
+        if events_of(log, "compaction.ended"):
             return log
         log = await turn(up, session, f"{number}: {WORDS}")
     raise AssertionError("forty turns in a small window, and no compaction")
 
 
-async def asked(up: Stack, session: str) -> list[list[dict[str, Any]]]:
+async def provider_requests(up: Stack, session: str) -> list[list[dict[str, Any]]]:
     """The messages of a session's last requests, as the provider got them."""
     base = load(up.up.config, {}).provider["sim"].base_url
     async with httpx.AsyncClient(trust_env=False) as client:
@@ -112,18 +112,18 @@ async def cost(up: Stack, session: str) -> float:
 
 
 def answers(log: list[Any]) -> list[str]:
-    return [event.text for event in of(log, "text.ended")]
+    return [event.text for event in events_of(log, "text.ended")]
 
 
 async def test_a_small_window_is_compacted_in_time(up: Stack) -> None:
     """G-02, G-12, G-20: without a single refusal; the whole transcript stays listable."""
-    session = await begun(up, "foreseen")
+    session = await create_session(up, "foreseen")
 
     log = await until_compacted(up, session)
     log = await turn(up, session, "What is the home port?")
 
-    check(log)
-    assert of(log, "attempt.overflowed") == of(log, "step.failed") == []
+    check_log(log)
+    assert events_of(log, "attempt.overflowed") == events_of(log, "step.failed") == []
     assert answers(log)[-1] == "the home port is Oslo"
     context = (await up.http.get(f"/api/session/{session}/context")).json()["data"]
     messages = (await up.http.get(f"/api/session/{session}/message?limit=100")).json()["data"]
@@ -134,20 +134,20 @@ async def test_a_small_window_is_compacted_in_time(up: Stack) -> None:
 
 async def test_a_refused_prompt_is_compacted_and_asked_again(up: Stack) -> None:
     """G-30, G-31, G-32: nobody foresaw it, and nobody sees a failure."""
-    session = await begun(up, "blind")
+    session = await create_session(up, "blind")
 
     log = await until_compacted(up, session)
 
-    check(log)
-    assert of(log, "step.failed") == []
-    overflow = types(log).index("attempt.overflowed")
-    assert types(log)[overflow + 1] == "compaction.started"
-    assert "attempt.dispatched" in types(log)[overflow:]
+    check_log(log)
+    assert events_of(log, "step.failed") == []
+    overflow = event_types(log).index("attempt.overflowed")
+    assert event_types(log)[overflow + 1] == "compaction.started"
+    assert "attempt.dispatched" in event_types(log)[overflow:]
 
 
 async def test_a_compaction_on_request_ends_in_rest(up: Stack) -> None:
     """P-07, G-17, G-40, I-29: its text is shown live, its cost counts, and nobody is woken for it again."""
-    session = await begun(up, "foreseen")
+    session = await create_session(up, "foreseen")
     for text in (FACTS, WORDS, WORDS):
         await turn(up, session, text)
     before = await cost(up, session)
@@ -164,12 +164,12 @@ async def test_a_compaction_on_request_ends_in_rest(up: Stack) -> None:
     await asyncio.sleep(0.3)
     answer = await up.http.post(f"/api/session/{session}/compact")
     await up.until(session, "compaction.ended")
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
     async with asyncio.timeout(PATIENCE_S):
         await following
 
     assert answer.status_code == 204
-    assert [event.reason for event in of(log, "compaction.ended")] == ["manual"]
+    assert [event.reason for event in events_of(log, "compaction.ended")] == ["manual"]
     assert any("compaction.delta" in frame for frame in live)
     assert (await _row(up, session)) == (False, False, None)
     assert await cost(up, session) > before
@@ -183,9 +183,9 @@ async def test_a_request_with_nothing_to_compact_is_over_at_once(up: Stack) -> N
 
     await up.ask("session.compact", {"sessionID": session})
     log = await up.until(session, "compaction.failed")
-    await settled(up, session)
+    await wait_until_settled(up, session)
 
-    assert of(log, "compaction.failed")[0].outcome == "nothing"
+    assert events_of(log, "compaction.failed")[0].outcome == "nothing"
     assert (await _row(up, session)) == (False, False, None)
 
 
@@ -205,11 +205,11 @@ async def _row(up: Stack, session: str) -> tuple[bool, bool, str | None]:
 
 async def test_runners_killed_during_the_summary_lose_nothing(up: Stack) -> None:
     """G-15: the start alone changed nothing; whoever comes next makes the summary anew."""
-    session = await begun(up, "slow")
+    session = await create_session(up, "slow")
     await turn(up, session, FACTS)
     said, log = 1, await up.events(session)
-    while not of(log, "compaction.started"):
-        if len(of(log, "step.ended")) == said:
+    while not events_of(log, "compaction.started"):
+        if len(events_of(log, "step.ended")) == said:
             said += 1
             await say(up, session, f"{said}: {WORDS * 2}")
         await asyncio.sleep(0.02)
@@ -219,18 +219,18 @@ async def test_runners_killed_during_the_summary_lose_nothing(up: Stack) -> None
         up.up.kill("runner", index, signal.SIGKILL)
     log = await up.until(session, "compaction.ended")
     await up.up.wait_ready()
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    check(log)
-    assert len(of(log, "compaction.started")) == 2
-    assert len(of(log, "compaction.ended")) == 1
-    assert types(log).count("prompt.promoted") == said
+    check_log(log)
+    assert len(events_of(log, "compaction.started")) == 2
+    assert len(events_of(log, "compaction.ended")) == 1
+    assert event_types(log).count("prompt.promoted") == said
     assert answers(await turn(up, session, "What is the cargo?"))[-1] == "the cargo is salt"
 
 
 async def test_a_long_conversation_remembers_its_first_message(up: Stack) -> None:
     """G-19, G-21: through summary after summary; between two of them no request breaks its prefix."""
-    session = await begun(up, "foreseen")
+    session = await create_session(up, "foreseen")
     log = await turn(up, session, FACTS)
     for number in range(2, TURNS + 1):
         question = "What is the cargo?" if number % 10 == 0 else WORDS
@@ -238,15 +238,15 @@ async def test_a_long_conversation_remembers_its_first_message(up: Stack) -> Non
         if number % 10 == 0:
             assert answers(log)[-1] == "the cargo is salt"
 
-    check(log)
-    compactions = len(of(log, "compaction.ended"))
-    breaks, kept = _prefixes(await asked(up, session))
+    check_log(log)
+    compactions = len(events_of(log, "compaction.ended"))
+    breaks, kept = _prefixes(await provider_requests(up, session))
     sys.stdout.write(
         f"\n{TURNS} turns, {compactions} compactions; of the last {kept + breaks} requests "
         f"{kept} open with the one before, {breaks} do not\n"
     )
     assert compactions >= TURNS // 20
-    assert of(log, "step.failed") == of(log, "compaction.failed") == []
+    assert events_of(log, "step.failed") == events_of(log, "compaction.failed") == []
     assert breaks <= compactions
 
 

@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 
 from fairlead_schema import subjects
 from fairlead_schema.record import Recorded
-from fairlead_testing.driving import of, say, settled
+from fairlead_testing.session_driver import events_of, say, wait_until_settled
 from fairlead_testing.stack import Stack, stack
 
 pytestmark = [
@@ -47,12 +47,12 @@ description = "when in doubt"
 async def up() -> AsyncIterator[Stack]:
     """A runner, one tools service, the simulated provider."""
     with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
-        place, config = Path(made), configured(Path(made))
+        place, config = Path(made), write_config(Path(made))
         async with stack(place / "state", config=config, sim=True) as running:
             yield running
 
 
-def configured(place: Path) -> Path:
+def write_config(place: Path) -> Path:
     place.chmod(0o755)
     config = place / "fairlead.toml"
     config.write_text(CONFIG.format(place=place))
@@ -67,23 +67,23 @@ def project(tmp_path: Path, name: str = "repo", rules: str | None = "Be brief.")
     return root
 
 
-async def began(up: Stack, place: Path) -> str:
+async def create_session(up: Stack, place: Path) -> str:
     return await up.session(location={"directory": str(place)})
 
 
 async def turn(up: Stack, session: str) -> list[Recorded]:
     """One prompt, answered; the whole log then."""
     await say(up, session, "hello")
-    return await settled(up, session)
+    return await wait_until_settled(up, session)
 
 
-def told(log: list[Recorded]) -> list[str]:
-    return [event.text for event in of(log, "context.updated")]
+def context_updates(log: list[Recorded]) -> list[str]:
+    return [event.text for event in events_of(log, "context.updated")]
 
 
 def baseline(log: list[Recorded]) -> dict[str, str]:
     """The parts of the newest baseline."""
-    return {part.key: part.text for part in of(log, "context.initialised")[-1].baseline}
+    return {part.key: part.text for part in events_of(log, "context.initialised")[-1].baseline}
 
 
 async def test_a_changed_file_is_one_message_at_the_next_boundary(
@@ -91,7 +91,7 @@ async def test_a_changed_file_is_one_message_at_the_next_boundary(
 ) -> None:
     """F-25, F-28, F-29, F-32, F-43, M-04, M-05: told once to whoever goes on, never to the idle."""
     place = project(tmp_path)
-    session, idle = await began(up, place), await began(up, place)
+    session, idle = await create_session(up, place), await create_session(up, place)
     first, before = await turn(up, session), await turn(up, idle)
     (place / "AGENTS.md").write_text("Be verbose.")
 
@@ -112,12 +112,12 @@ async def test_a_changed_file_is_one_message_at_the_next_boundary(
     assert parts["core/instructions"].endswith("AGENTS.md:\nBe brief.")
     assert "sim/" in parts["core/model"]
     assert "handbook" in parts["core/references"]
-    (update,) = told(changed)
+    (update,) = context_updates(changed)
     assert update.endswith("AGENTS.md:\nBe verbose.")
-    assert told(again) == [update]
-    assert len(told(revoked)) == 2
-    assert "no longer apply" in told(revoked)[-1]
-    assert len(of(revoked, "context.initialised")) == 1
+    assert context_updates(again) == [update]
+    assert len(context_updates(revoked)) == 2
+    assert "no longer apply" in context_updates(revoked)[-1]
+    assert len(events_of(revoked, "context.initialised")) == 1
     assert await up.events(idle) == before
 
 
@@ -129,46 +129,46 @@ async def test_a_dead_tools_service_makes_context_unavailable_and_not_gone(
     F-50: and what other services registered is known again.
     """
     place = project(tmp_path)
-    session = await began(up, place)
+    session = await create_session(up, place)
     await turn(up, session)
-    await asked(up, "register", key="acme/tide", subject="acme.tide")
+    await ask_source_verb(up, "register", key="acme/tide", subject="acme.tide")
     up.up.kill("tools", sig=signal.SIGSTOP)
     (place / "AGENTS.md").write_text("Be kind.")
 
     away = await turn(up, session)
-    fresh = await began(up, place)
+    fresh = await create_session(up, place)
     await say(up, fresh, "hello")
     waiting = await up.until(fresh, "execution.released")
     up.up.kill("tools", sig=signal.SIGKILL)
     await up.up.wait_ready()
     back = await turn(up, session)
 
-    assert told(away) == []
-    assert of(waiting, "execution.released")[0].reason == "context-unavailable"
-    assert of(waiting, "prompt.promoted") == []
-    (update,) = told(back)
+    assert context_updates(away) == []
+    assert events_of(waiting, "execution.released")[0].reason == "context-unavailable"
+    assert events_of(waiting, "prompt.promoted") == []
+    (update,) = context_updates(back)
     assert "Be kind." in update
-    recovered = await settled(up, fresh)
+    recovered = await wait_until_settled(up, fresh)
     assert baseline(recovered)["core/instructions"].endswith("Be kind.")
-    registered = (await asked(up, "remove", key="acme/other"))["data"]["sources"]
+    registered = (await ask_source_verb(up, "remove", key="acme/other"))["data"]["sources"]
     assert [source["key"] for source in registered] == ["acme/tide"]
-    await asked(up, "remove", key="acme/tide")
+    await ask_source_verb(up, "remove", key="acme/tide")
 
 
 async def test_a_moved_session_has_a_whole_new_baseline(up: Stack, tmp_path: Path) -> None:
     """F-44, M-01: of its destination, before anything promotes there; nothing of the old place."""
     here, there = project(tmp_path, "here", "Here."), project(tmp_path, "there", "There.")
-    session = await began(up, here)
+    session = await create_session(up, here)
     await turn(up, session)
 
     await up.ask("session.move", {"sessionID": session, "location": {"directory": str(there)}})
     log = await turn(up, session)
 
-    first, second = of(log, "context.initialised")
+    first, second = events_of(log, "context.initialised")
     assert "Here." in str(first)
     assert "There." in str(second)
     assert str(here) not in str(second)
-    assert told(log) == []
+    assert context_updates(log) == []
     moved = next(item.seq for item in log if item.event.type == "moved")
     begun = [item.seq for item in log if item.event.type == "context.initialised"][-1]
     promoted = [item.seq for item in log if item.event.type == "prompt.promoted"][-1]
@@ -182,7 +182,7 @@ async def test_whatever_becomes_of_the_file_the_session_goes_on(up: Stack, tmp_p
     """
     place = project(tmp_path)
     rules = place / "AGENTS.md"
-    session = await began(up, place)
+    session = await create_session(up, place)
     await turn(up, session)
     log: list[Recorded] = []
 
@@ -199,14 +199,14 @@ async def test_whatever_becomes_of_the_file_the_session_goes_on(up: Stack, tmp_p
                 await asyncio.to_thread(rules.touch)
                 os.truncate(rules, 100 * 1024 * 1024)
         log = await turn(up, session)
-    assert told(log) == []
-    fresh = await began(up, place)
+    assert context_updates(log) == []
+    fresh = await create_session(up, place)
     assert "cannot be read" in baseline(await turn(up, fresh))["core/instructions"]
     rules.unlink()
     rules.write_text("Be good.")
 
     for one in (session, fresh):
-        (update,) = told(await turn(up, one))
+        (update,) = context_updates(await turn(up, one))
         assert "Be good." in update
 
 
@@ -218,17 +218,17 @@ async def test_instructions_below_join_after_something_there_was_read(
     (place / "api").mkdir()
     (place / "api" / "AGENTS.md").write_text("Mind the API.")
     (place / "api" / "x.py").write_text("pass")
-    session = await began(up, place)
+    session = await create_session(up, place)
     before = await turn(up, session)
     reading = """[[sim: tool=read args='{"path": "api/x.py"}' ; answer=done]] go"""
 
     for text in (reading, "hello"):
         await say(up, session, text)
-        after = await settled(up, session)
+        after = await wait_until_settled(up, session)
 
-        (update,) = told(after)
+        (update,) = context_updates(after)
         assert update.endswith("api/AGENTS.md:\nMind the API.")
-    assert told(before) == []
+    assert context_updates(before) == []
 
 
 class Weather:
@@ -240,7 +240,7 @@ class Weather:
         self.said = b"{}"
 
     @asynccontextmanager
-    async def serving(self, url: str) -> AsyncIterator[None]:
+    async def serve(self, url: str) -> AsyncIterator[None]:
         connection = await nats.connect(url)
         await connection.subscribe(self.subject, cb=self._reply)
         await connection.flush()
@@ -262,7 +262,7 @@ class Weather:
         await request.respond(self.said)
 
 
-async def asked(up: Stack, verb: str, **body: object) -> dict[str, Any]:
+async def ask_source_verb(up: Stack, verb: str, **body: object) -> dict[str, Any]:
     raw = json.dumps(body).encode()
     answer: dict[str, Any] = json.loads(
         await up.eventlog.requests.request(subjects.source("default", verb), raw, timeout_s=10)
@@ -276,19 +276,19 @@ async def test_a_service_may_add_a_source_of_its_own(up: Stack, tmp_path: Path) 
     weather = Weather()
     weather.say("grey")
     source = {"key": "acme/weather", "subject": Weather.subject, "timeoutMs": 400}
-    async with weather.serving(up.up.nats):
-        assert (await asked(up, "register", **source))["data"]["key"] == "acme/weather"
-        refused = await asked(up, "register", key="acme/weather", subject="other.place")
+    async with weather.serve(up.up.nats):
+        assert (await ask_source_verb(up, "register", **source))["data"]["key"] == "acme/weather"
+        refused = await ask_source_verb(up, "register", key="acme/weather", subject="other.place")
         assert refused["error"]["_tag"] == "ConflictError"
-        session = await began(up, place)
+        session = await create_session(up, place)
         first = await turn(up, session)
         assert baseline(first)["acme/weather"] == "The sky is grey."
         assert list(baseline(first))[-1] == "acme/weather"
 
         weather.say("blue")
-        assert told(await turn(up, session)) == ["The sky has become blue."]
+        assert context_updates(await turn(up, session)) == ["The sky has become blue."]
         weather.said = b"rubbish"
-        assert len(told(await turn(up, session))) == 1
-    assert len(told(await turn(up, session))) == 1
-    assert (await asked(up, "remove", key="acme/weather"))["data"]["sources"] == []
-    assert told(await turn(up, session))[-1] == "There is no weather any more."
+        assert len(context_updates(await turn(up, session))) == 1
+    assert len(context_updates(await turn(up, session))) == 1
+    assert (await ask_source_verb(up, "remove", key="acme/weather"))["data"]["sources"] == []
+    assert context_updates(await turn(up, session))[-1] == "There is no weather any more."

@@ -20,20 +20,20 @@ from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor
 from fairlead_service import ids
-from fairlead_testing.driving import (
+from fairlead_testing.session_driver import (
     SIM,
-    admitted,
-    calling,
-    crossed,
+    boundary_events,
+    count_runs,
+    events_of,
     force,
-    of,
-    probed,
+    new_admission,
+    probe_prompt,
+    probe_stack,
     provider_calls,
-    runs,
     say,
-    settled,
     tool_revision,
     wait_for_probe,
+    wait_until_settled,
 )
 from fairlead_testing.stack import Stack
 
@@ -50,14 +50,14 @@ LONG_MS = 20_000
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def up() -> AsyncIterator[Stack]:
     """A stack whose sweep never comes in time."""
-    async with probed(sweep_age_s=3600, tools_wait_s=0.4) as running:
+    async with probe_stack(sweep_age_s=3600, tools_wait_s=0.4) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def swept() -> AsyncIterator[Stack]:
     """A stack whose sweep comes soon."""
-    async with probed(sweep_age_s=1) as running:
+    async with probe_stack(sweep_age_s=1) as running:
         yield running
 
 
@@ -65,11 +65,11 @@ async def test_the_sweep_finds_input_whose_ingest_died_before_its_wake(swept: St
     """Corner: ingest dies between append and wake."""
     session = await swept.session()
 
-    await force(swept, session, admitted("nobody was told"))
-    log = await settled(swept, session)
+    await force(swept, session, new_admission("nobody was told"))
+    log = await wait_until_settled(swept, session)
 
-    assert len(of(log, "prompt.promoted")) == 1
-    assert len(of(log, "step.ended")) == 1
+    assert len(events_of(log, "prompt.promoted")) == 1
+    assert len(events_of(log, "step.ended")) == 1
 
 
 async def test_the_sweep_finds_a_turn_whose_wake_and_owner_are_gone(swept: Stack) -> None:
@@ -78,15 +78,15 @@ async def test_the_sweep_finds_a_turn_whose_wake_and_owner_are_gone(swept: Stack
     Corner: a stale acknowledgement followed by two crashes.
     """
     session = await swept.session()
-    prompt = admitted("both of us are gone")
+    prompt = new_admission("both of us are gone")
 
     await force(swept, session, prompt)
-    await force(swept, session, *crossed(prompt, ids.message_id()))
-    log = await settled(swept, session)
+    await force(swept, session, *boundary_events(prompt, ids.message_id()))
+    log = await wait_until_settled(swept, session)
 
-    assert len(of(log, "execution.recovered")) == 1
-    assert len(of(log, "prompt.promoted")) == 1
-    assert of(log, "execution.claimed")[-1].generation == 2
+    assert len(events_of(log, "execution.recovered")) == 1
+    assert len(events_of(log, "prompt.promoted")) == 1
+    assert events_of(log, "execution.claimed")[-1].generation == 2
 
 
 async def test_an_overtaken_owner_writes_nothing_more(up: Stack) -> None:
@@ -104,7 +104,7 @@ async def test_an_overtaken_owner_writes_nothing_more(up: Stack) -> None:
     up.up.kill("runner", 1, signal.SIGSTOP)
     try:
         await up.until(session, "step.ended")
-        finished = await settled(up, session)
+        finished = await wait_until_settled(up, session)
         up.up.kill("runner", 0, signal.SIGSTOP)
     finally:
         up.up.kill("runner", 1, signal.SIGCONT)
@@ -115,8 +115,10 @@ async def test_an_overtaken_owner_writes_nothing_more(up: Stack) -> None:
         up.up.kill("runner", 0, signal.SIGCONT)
 
     assert await up.events(session) == finished
-    assert len(of(finished, "execution.claimed")) == 2
-    assert (await provider_calls(up))[session] == len(of(finished, "attempt.dispatched")) == 2
+    assert len(events_of(finished, "execution.claimed")) == 2
+    assert (
+        (await provider_calls(up))[session] == len(events_of(finished, "attempt.dispatched")) == 2
+    )
 
 
 @pytest.mark.parametrize("moment", ["step.started", "step.ended", "execution.released"])
@@ -132,12 +134,12 @@ async def test_input_that_arrives_as_a_drain_ends_is_not_left_behind(
     session = await up.session()
 
     for number in range(12):
-        seen = len(of(await up.events(session), moment))
+        before = len(events_of(await up.events(session), moment))
         await say(up, session, f"once more {number}")
-        await up.until(session, moment, count=seen + 1)
-    log = await settled(up, session)
+        await up.until(session, moment, count=before + 1)
+    log = await wait_until_settled(up, session)
 
-    assert len(of(log, "prompt.promoted")) == 12
+    assert len(events_of(log, "prompt.promoted")) == 12
 
 
 async def test_a_call_whose_request_was_lost_with_its_runner_is_run(up: Stack) -> None:
@@ -146,13 +148,13 @@ async def test_a_call_whose_request_was_lost_with_its_runner_is_run(up: Stack) -
     Corner: a runner dies between a call and its request.
     """
     session, assistant, call = await up.session(), ids.message_id(), "call_lost"
-    prompt = admitted("go")
+    prompt = new_admission("go")
     owner = {"assistant_message_id": assistant, "call_id": call}
     await force(up, session, prompt)
     await force(
         up,
         session,
-        *crossed(prompt, assistant),
+        *boundary_events(prompt, assistant),
         StepStarted(assistant_message_id=assistant, agent="build", model=SIM),
         ToolInputStarted(**owner, name="probe_once"),
         ToolInputEnded(**owner, text="{}"),
@@ -168,11 +170,11 @@ async def test_a_call_whose_request_was_lost_with_its_runner_is_run(up: Stack) -
     )
 
     await up.eventlog.wakes.wake(Address(DEFAULT_TENANT, session))
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    assert runs(up, "lost") == 1
-    assert len(of(log, "tool.succeeded")) == 1
-    assert of(log, "text.ended")[-1].text.startswith("The tool said")
+    assert count_runs(up, "lost") == 1
+    assert len(events_of(log, "tool.succeeded")) == 1
+    assert events_of(log, "text.ended")[-1].text.startswith("The tool said")
 
 
 async def test_a_settlement_that_meets_a_parking_runner_is_not_lost(up: Stack) -> None:
@@ -183,11 +185,11 @@ async def test_a_settlement_that_meets_a_parking_runner_is_not_lost(up: Stack) -
     sessions = [await up.session() for _ in range(16)]
 
     for number, session in enumerate(sessions):
-        await say(up, session, calling(f"park{number}", 320 + 10 * number))
-    logs = [await settled(up, session) for session in sessions]
+        await say(up, session, probe_prompt(f"park{number}", 320 + 10 * number))
+    logs = [await wait_until_settled(up, session) for session in sessions]
 
-    assert all(of(log, "text.ended")[-1].text == "done" for log in logs)
-    assert [runs(up, f"park{number}") for number in range(16)] == [1] * 16
+    assert all(events_of(log, "text.ended")[-1].text == "done" for log in logs)
+    assert [count_runs(up, f"park{number}") for number in range(16)] == [1] * 16
 
 
 async def test_a_once_call_whose_worker_died_is_settled_and_never_run_again(up: Stack) -> None:
@@ -196,18 +198,18 @@ async def test_a_once_call_whose_worker_died_is_settled_and_never_run_again(up: 
     Corner: the worker of a once call dies.
     """
     session = await up.session()
-    await say(up, session, calling("widow", LONG_MS))
+    await say(up, session, probe_prompt("widow", LONG_MS))
     await up.until(session, "tool.started")
     await wait_for_probe(up, "widow", "begun")
 
     for index in range(2):
         up.up.kill("tools", index, signal.SIGKILL)
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
     await up.up.wait_ready()
 
-    assert of(log, "tool.failed")[0].error.message == "Tool execution interrupted"
-    assert runs(up, "widow") == 1, "it had begun before its worker died"
-    assert of(log, "text.ended")[-1].text == "done"
+    assert events_of(log, "tool.failed")[0].error.message == "Tool execution interrupted"
+    assert count_runs(up, "widow") == 1, "it had begun before its worker died"
+    assert events_of(log, "text.ended")[-1].text == "done"
 
 
 async def test_an_interrupt_of_a_dead_owners_turn_is_honoured_by_the_next(up: Stack) -> None:
@@ -222,12 +224,12 @@ async def test_an_interrupt_of_a_dead_owners_turn_is_honoured_by_the_next(up: St
     for index in range(2):
         up.up.kill("runner", index, signal.SIGKILL)
     answer = await up.ask("session.interrupt", {"sessionID": session})
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
     await up.up.wait_ready()
 
     assert "data" in answer
-    assert of(log, "execution.released")[-1].reason == "interrupted"
-    assert len(of(log, "attempt.dispatched")) == 1
+    assert events_of(log, "execution.released")[-1].reason == "interrupted"
+    assert len(events_of(log, "attempt.dispatched")) == 1
 
 
 async def test_an_interrupt_finds_a_parked_session(up: Stack) -> None:
@@ -236,14 +238,17 @@ async def test_an_interrupt_finds_a_parked_session(up: Stack) -> None:
     Corner: an interrupt finds the session parked.
     """
     session = await up.session()
-    await say(up, session, calling("parked", LONG_MS))
+    await say(up, session, probe_prompt("parked", LONG_MS))
     await up.until(session, "execution.released")
 
     await up.ask("session.interrupt", {"sessionID": session})
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    assert [event.reason for event in of(log, "execution.released")] == ["parked", "interrupted"]
-    assert of(log, "tool.failed")[0].error.message == "Tool execution interrupted"
+    assert [event.reason for event in events_of(log, "execution.released")] == [
+        "parked",
+        "interrupted",
+    ]
+    assert events_of(log, "tool.failed")[0].error.message == "Tool execution interrupted"
 
 
 async def test_an_interrupt_drops_what_no_runner_has_begun(up: Stack) -> None:
@@ -258,20 +263,20 @@ async def test_an_interrupt_drops_what_no_runner_has_begun(up: Stack) -> None:
     try:
         await up.ask("session.prompt", prompt)
         answer = await up.ask("session.interrupt", {"sessionID": session})
-        told = (await up.http.get(f"/api/session/{session}/explain")).json()["data"]
+        explanation = (await up.http.get(f"/api/session/{session}/explain")).json()["data"]
     finally:
         for index in range(2):
             up.up.kill("runner", index, signal.SIGCONT)
     await up.answer_another_session()
     quiet = await up.events(session)
     await up.ask("session.prompt", prompt)
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
     assert answer["data"]["outcome"] == "dropped"
-    assert told["state"] == "resting"
+    assert explanation["state"] == "resting"
     assert [item.event.type for item in quiet[-2:]] == ["prompt.admitted", "interrupt.requested"]
-    assert of(log, "text.ended")[-1].text == "now"
-    assert len(of(log, "prompt.admitted")) == len(of(log, "prompt.promoted")) == 1
+    assert events_of(log, "text.ended")[-1].text == "now"
+    assert len(events_of(log, "prompt.admitted")) == len(events_of(log, "prompt.promoted")) == 1
 
 
 async def test_a_prompt_after_an_interrupt_counts(up: Stack) -> None:
@@ -285,7 +290,7 @@ async def test_a_prompt_after_an_interrupt_counts(up: Stack) -> None:
 
     await up.ask("session.interrupt", {"sessionID": session})
     after = await say(up, session, "[[sim: answer=here]] are you")
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    assert after in [event.message_id for event in of(log, "prompt.promoted")]
-    assert of(log, "text.ended")[-1].text == "here"
+    assert after in [event.message_id for event in events_of(log, "prompt.promoted")]
+    assert events_of(log, "text.ended")[-1].text == "here"

@@ -12,7 +12,7 @@ from fairlead_cli.errors import ServerRefused, Unreachable
 from fairlead_eventlog.errors import LogError
 from fairlead_projector.projection.rebuild import digest, rebuild
 from fairlead_testing.projection import digest_when_projected
-from fairlead_testing.stack import Stack, check, types
+from fairlead_testing.stack import Stack, check_log, event_types
 
 pytestmark = [
     pytest.mark.integration,
@@ -23,7 +23,7 @@ pytestmark = [
 SLOW = "[[sim: chunks=30 delay_ms=40]] take your time"
 
 
-async def admitted(up: Stack, session: str, message: str, text: str) -> None:
+async def admit(up: Stack, session: str, message: str, text: str) -> None:
     """Admit with exact retries until there is a receipt, as a careful caller does."""
     async with asyncio.timeout(60):
         while True:
@@ -35,18 +35,18 @@ async def admitted(up: Stack, session: str, message: str, text: str) -> None:
             await asyncio.sleep(0.1)
 
 
-async def answered(up: Stack, sessions: list[str], prompts: int) -> None:
+async def check_answers(up: Stack, sessions: list[str], prompts: int) -> None:
     """Wait until every session has promoted all it admitted and rests; then check its log."""
     for session in sessions:
         async with asyncio.timeout(90):
             while True:
                 with suppress(LogError, TimeoutError):
-                    log = await up.rested(session)
-                    if types(log).count("prompt.promoted") == prompts:
+                    log = await up.wait_until_rested(session)
+                    if event_types(log).count("prompt.promoted") == prompts:
                         break
-        check(log)
-        assert types(log).count("prompt.admitted") == prompts
-        ends = types(log).count("step.ended")
+        check_log(log)
+        assert event_types(log).count("prompt.admitted") == prompts
+        ends = event_types(log).count("step.ended")
         assert ends >= 1, "every session was answered in the end"
 
 
@@ -54,22 +54,22 @@ async def answered(up: Stack, sessions: list[str], prompts: int) -> None:
 async def test_a_killed_service_loses_nothing(up: Stack, victim: str) -> None:
     sessions = [await up.session() for _ in range(4)]
     for number, session in enumerate(sessions):
-        await admitted(up, session, f"msg_{victim}a{number}", SLOW)
+        await admit(up, session, f"msg_{victim}a{number}", SLOW)
     await up.until(sessions[0], "step.started")
 
     for index in range(2 if victim == "runner" else 1):
         up.up.kill(victim, index, signal.SIGKILL)
     for number, session in enumerate(sessions):
-        await admitted(up, session, f"msg_{victim}b{number}", "and then")
+        await admit(up, session, f"msg_{victim}b{number}", "and then")
     await up.up.wait_ready()
 
-    await answered(up, sessions, prompts=2)
+    await check_answers(up, sessions, prompts=2)
 
 
 async def test_a_runner_killed_in_mid_stream_is_recovered_visibly(up: Stack) -> None:
     """P-01: the partial answer is closed, the step fails as interrupted, the turn runs again."""
     session = await up.session()
-    await admitted(up, session, "msg_recover1", SLOW)
+    await admit(up, session, "msg_recover1", SLOW)
     log: list[Any] = await up.until(session, "step.started")
     claimed: Any = next(item.event for item in log if item.event.type == "execution.claimed")
 
@@ -77,28 +77,28 @@ async def test_a_runner_killed_in_mid_stream_is_recovered_visibly(up: Stack) -> 
         up.up.kill("runner", index, signal.SIGKILL)
     log = await up.until(session, "step.ended")
 
-    check(log)
-    told = types(log)
-    assert "execution.recovered" in told
+    check_log(log)
+    names = event_types(log)
+    assert "execution.recovered" in names
     failed: Any = next(item.event for item in log if item.event.type == "step.failed")
     assert failed.error.message == "Provider turn interrupted"
     claims: list[Any] = [item.event for item in log if item.event.type == "execution.claimed"]
     assert claims[-1].runner != claimed.runner
-    assert told.count("prompt.promoted") == 1
+    assert names.count("prompt.promoted") == 1
 
 
 async def test_a_killed_nats_server_loses_no_acknowledged_prompt(up: Stack) -> None:
     sessions = [await up.session() for _ in range(4)]
     for number, session in enumerate(sessions):
-        await admitted(up, session, f"msg_nats_a{number}", SLOW)
+        await admit(up, session, f"msg_nats_a{number}", SLOW)
     await up.until(sessions[0], "step.started")
 
     up.up.kill("nats", 0, signal.SIGKILL)
     for number, session in enumerate(sessions):
-        await admitted(up, session, f"msg_nats_b{number}", "and then")
+        await admit(up, session, f"msg_nats_b{number}", "and then")
     await up.up.wait_ready()
 
-    await answered(up, sessions, prompts=2)
+    await check_answers(up, sessions, prompts=2)
 
 
 async def test_with_postgres_down_turns_go_on_and_reads_say_so(up: Stack) -> None:
@@ -106,7 +106,7 @@ async def test_with_postgres_down_turns_go_on_and_reads_say_so(up: Stack) -> Non
     session = await up.session()
     up.up.kill("postgres", 0, signal.SIGSTOP)
     try:
-        await admitted(up, session, "msg_pg_1", "while the tables sleep")
+        await admit(up, session, "msg_pg_1", "while the tables sleep")
         await up.until(session, "step.ended")
     finally:
         up.up.kill("postgres", 0, signal.SIGCONT)
@@ -130,7 +130,7 @@ async def test_with_postgres_down_turns_go_on_and_reads_say_so(up: Stack) -> Non
 async def test_a_stream_resumes_without_gap_or_duplicate_when_the_gateway_dies(up: Stack) -> None:
     """H-30: the client reconnects with the last sequence it saw."""
     session = await up.session()
-    seen: list[int] = []
+    sequences: list[int] = []
     done = asyncio.Event()
 
     async def follow() -> None:
@@ -138,7 +138,7 @@ async def test_a_stream_resumes_without_gap_or_duplicate_when_the_gateway_dies(u
         async for frame in up.client.follow(session):
             if frame.seq is None:
                 continue
-            seen.append(frame.seq)
+            sequences.append(frame.seq)
             ends += '"session.next.step.ended"' in frame.data
             if ends == 3:
                 done.set()
@@ -146,7 +146,7 @@ async def test_a_stream_resumes_without_gap_or_duplicate_when_the_gateway_dies(u
 
     following = asyncio.create_task(follow())
     for number in range(3):
-        await admitted(up, session, f"msg_resume{number}", "[[sim: chunks=5 delay_ms=40]] on")
+        await admit(up, session, f"msg_resume{number}", "[[sim: chunks=5 delay_ms=40]] on")
         await up.until(session, "step.ended", count=number + 1)
         if number < 2:
             up.up.kill("gateway", 0, signal.SIGKILL)
@@ -158,9 +158,9 @@ async def test_a_stream_resumes_without_gap_or_duplicate_when_the_gateway_dies(u
     public = [
         item.seq
         for item in await up.events(session)
-        if item.event.visibility == "public" and item.seq <= seen[-1]
+        if item.event.visibility == "public" and item.seq <= sequences[-1]
     ]
-    assert seen == public
+    assert sequences == public
 
 
 async def test_the_read_models_rebuild_to_the_same_rows(up: Stack) -> None:
@@ -168,7 +168,7 @@ async def test_the_read_models_rebuild_to_the_same_rows(up: Stack) -> None:
     session = await up.session()
     with suppress(ServerRefused, Unreachable):
         await up.client.prompt(session, "last words")
-    await up.rested(session)
+    await up.wait_until_rested(session)
     live = await digest_when_projected(up)
 
     await rebuild(up.up.postgres, up.eventlog, progress=lambda _progress: None)

@@ -49,7 +49,7 @@ def manifests() -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(ran.stdout))
 
 
-def named(manifests: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+def by_name(manifests: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
     return {one["metadata"]["name"]: one for one in manifests if one["kind"] == kind}
 
 
@@ -59,7 +59,7 @@ def pods(manifests: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]
             yield one["metadata"]["name"], one["spec"]["template"]["spec"]
 
 
-def known(variable: str) -> bool:
+def is_known(variable: str) -> bool:
     """Whether the configuration reads a variable, as `fairlead_service.config.configuration` maps them."""
     section, _, key = variable.removeprefix("FAIRLEAD_").lower().partition("_")
     field = Config.model_fields.get(section)
@@ -125,7 +125,7 @@ def test_every_variable_of_compose_is_one_that_something_reads() -> None:
     services = compose()["services"]
     used = {name for service in services.values() for name in service.get("environment", {})}
 
-    assert {name for name in used - FOREIGN - keys if not known(name)} == set()
+    assert {name for name in used - FOREIGN - keys if not is_known(name)} == set()
 
 
 def test_only_those_who_use_postgres_know_its_password(manifests: list[dict[str, Any]]) -> None:
@@ -163,17 +163,17 @@ def test_every_kubernetes_object_fits_its_schema(manifests: list[dict[str, Any]]
 def test_every_service_has_a_deployment_and_the_stores_keep_their_data(
     manifests: list[dict[str, Any]],
 ) -> None:
-    assert set(named(manifests, "Deployment")) == set(SERVICES)
-    assert set(named(manifests, "StatefulSet")) == {"nats", "postgres"}
+    assert set(by_name(manifests, "Deployment")) == set(SERVICES)
+    assert set(by_name(manifests, "StatefulSet")) == {"nats", "postgres"}
     assert all(
-        one["spec"]["volumeClaimTemplates"] for one in named(manifests, "StatefulSet").values()
+        one["spec"]["volumeClaimTemplates"] for one in by_name(manifests, "StatefulSet").values()
     )
-    job = named(manifests, "Job")["provision"]["spec"]["template"]["spec"]["containers"][0]
+    job = by_name(manifests, "Job")["provision"]["spec"]["template"]["spec"]["containers"][0]
     assert (job["image"], job["args"]) == ("fairlead-cli:0.1.0", ["provision"])
 
 
 def test_kubernetes_probes_the_ports_that_are_served(manifests: list[dict[str, Any]]) -> None:
-    for name, deployment in named(manifests, "Deployment").items():
+    for name, deployment in by_name(manifests, "Deployment").items():
         [container] = deployment["spec"]["template"]["spec"]["containers"]
         env = {one["name"]: one.get("value") for one in container["env"]}
         ports = {one["name"]: one["containerPort"] for one in container["ports"]}
@@ -183,7 +183,7 @@ def test_kubernetes_probes_the_ports_that_are_served(manifests: list[dict[str, A
         assert ports[live["port"]] == ports[ready["port"]] == PORTS.get(name, HEALTH_PORT)
         assert env["FAIRLEAD_HEALTH_PORT"] == str(HEALTH_PORT)
         assert env.get("FAIRLEAD_GATEWAY_PORT", "8420") == str(PORTS["gateway"])
-    [port] = named(manifests, "Service")["gateway"]["spec"]["ports"]
+    [port] = by_name(manifests, "Service")["gateway"]["spec"]["ports"]
     assert (port["port"], port["targetPort"]) == (PORTS["gateway"], "http")
 
 
@@ -210,11 +210,11 @@ def test_every_variable_of_a_pod_is_one_that_something_reads(
         for variable in container["env"]
     }
 
-    assert {name for name in used - FOREIGN if not known(name)} == set()
+    assert {name for name in used - FOREIGN if not is_known(name)} == set()
 
 
 def test_the_runner_has_time_to_hand_over(manifests: list[dict[str, Any]]) -> None:
-    runner = named(manifests, "Deployment")["runner"]["spec"]["template"]["spec"]
+    runner = by_name(manifests, "Deployment")["runner"]["spec"]["template"]["spec"]
 
     assert runner["terminationGracePeriodSeconds"] > Config().runner.grace_s
     assert compose()["services"]["runner"]["stop_grace_period"] == "60s"

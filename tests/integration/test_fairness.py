@@ -16,7 +16,7 @@ from fairlead_schema.location import LocationRef, project_id
 from fairlead_schema.record import Draft, decode
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_testing.driving import admitted
+from fairlead_testing.session_driver import new_admission
 from fairlead_testing.stack import Stack, stack
 
 pytestmark = [
@@ -39,40 +39,44 @@ PATIENCE_S = 60.0
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def up() -> AsyncIterator[Stack]:
     """Two runners with few slots. Nothing here needs the disk: the order counts."""
-    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
-        config, state, scale = configured(Path(made)), Path(made) / "state", {"runner": RUNNERS}
+    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
+        config, state, scale = (
+            write_config(Path(directory)),
+            Path(directory) / "state",
+            {"runner": RUNNERS},
+        )
         async with stack(state, config=config, sim=True, relaxed=True, scale=scale) as running:
             yield running
 
 
-def configured(place: Path) -> Path:
+def write_config(place: Path) -> Path:
     place.chmod(0o755)
     config = place / "fairlead.toml"
     config.write_text(f"[runner]\nsessions_max = {SLOTS}\n")
     return config
 
 
-async def crowded(up: Stack, tenant: str, count: int) -> None:
+async def create_crowd(up: Stack, tenant: str, count: int) -> None:
     """So many sessions, each with an admitted prompt and its wake, written as ingest writes them."""
     together = asyncio.Semaphore(256)
 
-    async def one() -> None:
+    async def create_session() -> None:
         at = Address(tenant, ids.session_id())
         created = SessionCreated(
             title="One of many",
             project_id=project_id("/work"),
             location=LocationRef(directory="/work"),
         )
-        prompt = admitted("[[sim: first_byte_ms=250]] one of many")
+        prompt = new_admission("[[sim: first_byte_ms=250]] one of many")
         drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in (created, prompt))
         async with together:
             await up.eventlog.log.append(at, ids.commit_id(), drafts, after=START)
             assert await up.eventlog.wakes.wake(at)
 
-    await asyncio.gather(*(one() for _ in range(count)))
+    await asyncio.gather(*(create_session() for _ in range(count)))
 
 
-async def answered(up: Stack, tenant: str) -> None:
+async def run_one_prompt(up: Stack, tenant: str) -> None:
     """One prompt of another tenant through the API, and its answer."""
     created = await up.ask("session.create", {}, tenant=tenant)
     session: str = created["data"]["id"]
@@ -98,7 +102,7 @@ class Times:
             (self.admitted[at], time) for at, time in self.begun.items() if at.tenant in tenants
         ]
 
-    def waiting(self, tenant: str, now: int) -> int:
+    def count_waiting(self, tenant: str, now: int) -> int:
         came = sum(time <= now for at, time in self.admitted.items() if at.tenant == tenant)
         return came - sum(time <= now for at, time in self.begun.items() if at.tenant == tenant)
 
@@ -120,11 +124,11 @@ async def test_a_single_prompt_passes_a_crowd_within_a_few_turns(up: Stack) -> N
     A lane that holds nothing always asks for one wake, whoever has the slots. So what the crowd can
     begin before it is a round of its slots, or two where a turn of it is the quicker one.
     """
-    await crowded(up, "crowd", CROWD + SPARE)
+    await create_crowd(up, "crowd", CROWD + SPARE)
 
     for tenant in OTHERS:
-        await answered(up, tenant)
-    await asyncio.gather(*(answered(up, tenant) for tenant in OTHERS))
+        await run_one_prompt(up, tenant)
+    await asyncio.gather(*(run_one_prompt(up, tenant) for tenant in OTHERS))
 
     read = await times(up)
     begun = [time for _, time in read.of({"crowd"})]
@@ -132,5 +136,7 @@ async def test_a_single_prompt_passes_a_crowd_within_a_few_turns(up: Stack) -> N
     passed = [sum(came <= time <= left for time in begun) for came, left in single]
     print(f"{len(begun)} turns of the crowd began; {sorted(passed)} of them while one waited")  # noqa: T201
     assert len(single) == 2 * len(OTHERS)
-    assert min(read.waiting("crowd", came) for came, _ in single) >= CROWD, "the crowd was there"
+    assert min(read.count_waiting("crowd", came) for came, _ in single) >= CROWD, (
+        "the crowd was there"
+    )
     assert max(passed) <= 2 * ROUND

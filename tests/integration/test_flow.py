@@ -10,7 +10,7 @@ from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_testing.stack import Stack, check, types
+from fairlead_testing.stack import Stack, check_log, event_types
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -29,9 +29,9 @@ async def test_a_prompt_over_http_is_answered_and_read_back(up: Stack) -> None:
     session = await up.client.create()
 
     receipt = await up.client.prompt(session.id, "Hello there")
-    log = await up.rested(session.id)
+    log = await up.wait_until_rested(session.id)
 
-    check(log)
+    check_log(log)
     history = (await up.http.get(f"/api/session/{session.id}/history")).json()
     assert [event["type"] for event in history["data"]] == TURN
     assert not history["hasMore"]
@@ -52,7 +52,7 @@ async def test_a_session_sums_up_what_its_turns_used(up: Stack) -> None:
     """I-18 decided: totals follow step events."""
     session = await up.client.create()
     await up.client.prompt(session.id, "one")
-    await up.rested(session.id)
+    await up.wait_until_rested(session.id)
 
     info = await up.client.session(session.id)
 
@@ -68,12 +68,12 @@ async def test_a_prompt_over_nats_is_answered(up: Stack) -> None:
     session = await up.session()
 
     answer = await up.ask("session.prompt", {"sessionID": session, "prompt": {"text": "Ahoy"}})
-    log = await up.rested(session)
+    log = await up.wait_until_rested(session)
 
-    check(log)
+    check_log(log)
     assert answer["data"]["admittedSeq"] == 2
     assert answer["data"]["delivery"] == "steer"
-    assert types(log) == [
+    assert event_types(log) == [
         "session.created",
         "prompt.admitted",
         "execution.claimed",
@@ -124,7 +124,7 @@ async def test_a_published_prompt_is_admitted_and_leaves_its_receipt(up: Stack) 
     await up.eventlog.work.put(subjects.prompt(at), body)
     log = await up.until(session, "step.ended")
 
-    check(log)
+    check_log(log)
     async with open_link(up.up.nats, name="test") as link, asyncio.timeout(20):
         while (got := await link.last_message("RECEIPTS", subjects.receipt(at, message))) is None:
             await asyncio.sleep(0.05)
@@ -136,7 +136,7 @@ async def test_a_published_prompt_is_admitted_and_leaves_its_receipt(up: Stack) 
 async def test_the_public_feed_tells_every_public_event_in_order(up: Stack) -> None:
     session = await up.client.create()
     await up.client.prompt(session.id, "for the record")
-    await up.rested(session.id)
+    await up.wait_until_rested(session.id)
 
     async with open_link(up.up.nats, name="test") as link, asyncio.timeout(30):
         found: list[dict[str, Any]] = []
@@ -178,7 +178,7 @@ async def test_deltas_are_heard_live_and_never_stored(up: Stack) -> None:
 
     assert text == "one two three"
     assert all(seq is None for type_, seq in frames if type_.endswith("delta"))
-    assert not [event for event in types(await up.events(session.id)) if "delta" in event]
+    assert not [event for event in event_types(await up.events(session.id)) if "delta" in event]
 
 
 async def test_steers_during_a_turn_coalesce_into_one_more(up: Stack) -> None:
@@ -193,11 +193,11 @@ async def test_steers_during_a_turn_coalesce_into_one_more(up: Stack) -> None:
     await up.until(session, "step.started")
     await say("first steer")
     await say("second steer")
-    log = await up.rested(session)
+    log = await up.wait_until_rested(session)
 
-    check(log)
-    assert types(log).count("step.ended") == 2
-    assert types(log).count("execution.claimed") == 1
+    check_log(log)
+    assert event_types(log).count("step.ended") == 2
+    assert event_types(log).count("execution.claimed") == 1
 
 
 async def test_queued_inputs_run_one_after_another(up: Stack) -> None:
@@ -209,7 +209,7 @@ async def test_queued_inputs_run_one_after_another(up: Stack) -> None:
 
     log = await up.until(session, "step.ended", count=3)
 
-    check(log)
+    check_log(log)
     promoted: list[Any] = [item.event for item in log if item.event.type == "prompt.promoted"]
     assert [event.prompt.text for event in promoted] == ["queued 0", "queued 1", "queued 2"]
 
@@ -221,13 +221,13 @@ async def test_admitting_without_resume_waits_until_somebody_asks(up: Stack) -> 
 
     await up.ask("session.prompt", body | {"resume": False})
     await up.answer_another_session()
-    quiet = types(await up.events(session))
+    quiet = event_types(await up.events(session))
     await up.ask("session.prompt", body)
-    log = await up.rested(session)
+    log = await up.wait_until_rested(session)
 
     assert quiet == ["session.created", "prompt.admitted"]
-    assert types(log).count("prompt.admitted") == 1
-    assert types(log).count("step.ended") == 1
+    assert event_types(log).count("prompt.admitted") == 1
+    assert event_types(log).count("step.ended") == 1
 
 
 async def test_a_provider_that_refuses_fails_the_step_and_keeps_the_session(up: Stack) -> None:
@@ -239,6 +239,6 @@ async def test_a_provider_that_refuses_fails_the_step_and_keeps_the_session(up: 
     await up.ask("session.prompt", {"sessionID": session, "prompt": {"text": "again"}})
     log = await up.until(session, "step.ended")
 
-    check(log)
-    assert "step.ended" not in types(failed)
-    assert types(log).count("step.ended") == 1
+    check_log(log)
+    assert "step.ended" not in event_types(failed)
+    assert event_types(log).count("step.ended") == 1

@@ -21,15 +21,15 @@ from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address, tool
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
-from fairlead_testing.driving import (
-    calling,
-    of,
+from fairlead_testing.session_driver import (
+    count_runs,
+    events_of,
     probe_lines,
-    probed,
-    runs,
+    probe_prompt,
+    probe_stack,
     say,
-    settled,
     wait_for_probe,
+    wait_until_settled,
 )
 from fairlead_testing.stack import PATIENCE_S, Stack
 
@@ -47,7 +47,7 @@ PAUSE_S = 5.0
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def up() -> AsyncIterator[Stack]:
     """Two runners, two tool workers, and probes that count their runs."""
-    async with probed() as running:
+    async with probe_stack() as running:
         yield running
 
 
@@ -72,13 +72,13 @@ async def deliveries(link: NatsLink) -> int:
     return sum(consumer["delivered"]["consumer_seq"] for consumer in consumers)
 
 
-async def finished_unsettled(up: Stack, key: str, tool: str) -> str:
+async def lose_settlement(up: Stack, key: str, tool: str) -> str:
     """A call whose tool has returned, and whose worker died before it could say so.
 
     Somebody else wrote meanwhile, so the worker must read before its settlement can count.
     """
     session = await up.session()
-    await say(up, session, calling(key, 1_000, tool=tool))
+    await say(up, session, probe_prompt(key, 1_000, tool=tool))
     await wait_for_probe(up, key, "begun")
     await up.until(session, "tool.started")
     await say(up, session, "meanwhile")
@@ -90,24 +90,24 @@ async def finished_unsettled(up: Stack, key: str, tool: str) -> str:
 
 async def test_killed_after_its_run_a_call_that_may_run_once_does(up: Stack) -> None:
     """E-20: its effect is in the world and its result is lost: it is settled, and not run again."""
-    session = await finished_unsettled(up, "after-once", "probe_once")
+    session = await lose_settlement(up, "after-once", "probe_once")
 
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    (failed,) = of(log, "tool.failed")
+    (failed,) = events_of(log, "tool.failed")
     assert failed.error.message == INTERRUPTED_TOOL
-    assert runs(up, "after-once") == 1
+    assert count_runs(up, "after-once") == 1
 
 
 async def test_killed_after_its_run_a_pure_call_runs_again(up: Stack) -> None:
     """E-20: nothing was lost but time."""
-    session = await finished_unsettled(up, "after-pure", "probe_pure")
+    session = await lose_settlement(up, "after-pure", "probe_pure")
 
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    (succeeded,) = of(log, "tool.succeeded")
-    assert succeeded.structured == {"key": "after-pure", "runs": 2}
-    assert not of(log, "tool.failed")
+    (succeeded,) = events_of(log, "tool.succeeded")
+    assert succeeded.structured == {"key": "after-pure", "count_runs": 2}
+    assert not events_of(log, "tool.failed")
 
 
 @pytest.mark.parametrize("tool", ["probe_once", "probe_pure"])
@@ -115,18 +115,18 @@ async def test_a_settlement_that_left_its_killed_worker_counts(up: Stack, tool: 
     """E-20: the result is on its way when its worker dies: it lands, and nothing runs again."""
     key = f"left-{tool}"
     session = await up.session()
-    await say(up, session, calling(key, 1_000, tool=tool))
+    await say(up, session, probe_prompt(key, 1_000, tool=tool))
     await up.until(session, "tool.started")
     with nobody_writes(up):
         await wait_for_probe(up, key, "ended")
         await asyncio.sleep(0.5)  # It has nothing to wait for: by then it has sent its commit.
         kill_workers(up)
 
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    assert len(of(log, "tool.succeeded")) == 1
-    assert not of(log, "tool.failed")
-    assert runs(up, key) == 1
+    assert len(events_of(log, "tool.succeeded")) == 1
+    assert not events_of(log, "tool.failed")
+    assert count_runs(up, key) == 1
 
 
 @pytest.mark.parametrize(("tool", "times"), [("probe_once", 1), ("probe_pure", 2)])
@@ -136,26 +136,28 @@ async def test_a_request_lost_with_a_server_after_its_worker_died_is_made_good(
     """E-20: the call was begun, nobody works on it, and nothing in a queue tells of it."""
     key = f"forsaken-{tool}"
     session = await up.session()
-    await say(up, session, calling(key, 2_000, tool=tool))
+    await say(up, session, probe_prompt(key, 2_000, tool=tool))
     await up.until(session, "tool.started")
     await wait_for_probe(up, key, "begun")
     kill_workers(up)
     async with open_link(up.up.nats, name="test") as link:
         await link.api("STREAM.PURGE.TOOLS")
 
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    settlements = [*of(log, "tool.succeeded"), *of(log, "tool.failed")]
+    settlements = [*events_of(log, "tool.succeeded"), *events_of(log, "tool.failed")]
     assert len(settlements) == 1
-    assert runs(up, key) == times
+    assert count_runs(up, key) == times
 
 
 async def test_killed_before_its_start_a_call_runs_once(up: Stack) -> None:
     """E-01, E-20: the request was taken and no start is in the log: it is simply taken again."""
     session = await up.session()
-    asked = json.dumps({"key": "before"})
+    arguments = json.dumps({"key": "before"})
     await say(
-        up, session, f"[[sim: first_byte_ms=1500 tool=probe_once args='{asked}' ; answer=done]] go"
+        up,
+        session,
+        f"[[sim: first_byte_ms=1500 tool=probe_once args='{arguments}' ; answer=done]] go",
     )
     await up.until(session, "attempt.dispatched")
     for index in range(WORKERS):
@@ -163,10 +165,10 @@ async def test_killed_before_its_start_a_call_runs_once(up: Stack) -> None:
     await up.until(session, "tool.called")
     kill_workers(up)
 
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    assert len(of(log, "tool.started")) == len(of(log, "tool.succeeded")) == 1
-    assert runs(up, "before") == 1
+    assert len(events_of(log, "tool.started")) == len(events_of(log, "tool.succeeded")) == 1
+    assert count_runs(up, "before") == 1
 
 
 async def test_killed_while_its_output_is_kept_a_call_is_settled_without_it(
@@ -175,9 +177,9 @@ async def test_killed_while_its_output_is_kept_a_call_is_settled_without_it(
     """E-18, J-34: the whole text was on its way to the store, and no settlement names it."""
     mark = tmp_path / "mark"
     command = f"seq 1 400000; sleep 1; echo done > {mark}"
-    asked = json.dumps({"command": command})
+    arguments = json.dumps({"command": command})
     session = await up.session()
-    await say(up, session, f"[[sim: tool=bash args='{asked}' ; answer=done]] go")
+    await say(up, session, f"[[sim: tool=bash args='{arguments}' ; answer=done]] go")
     await up.until(session, "tool.started")
     await asyncio.sleep(0.3)
     with nobody_writes(up):
@@ -187,23 +189,23 @@ async def test_killed_while_its_output_is_kept_a_call_is_settled_without_it(
         await asyncio.sleep(0.3)
         kill_workers(up)
 
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    (failed,) = of(log, "tool.failed")
+    (failed,) = events_of(log, "tool.failed")
     assert failed.error.message == INTERRUPTED_TOOL
-    assert not of(log, "tool.succeeded")
+    assert not events_of(log, "tool.succeeded")
 
 
 async def test_paused_for_a_while_a_worker_keeps_its_call(up: Stack) -> None:
     """E-20: a second request was put back while it lived; its own deadline is what counts."""
     session = await up.session()
-    await say(up, session, calling("paused", 3_000))
+    await say(up, session, probe_prompt("paused", 3_000))
     await wait_for_probe(up, "paused", "begun")
     log = await up.until(session, "tool.started")
     again = ToolRequest(
         session_id=session,
-        assistant_message_id=of(log, "tool.started")[0].assistant_message_id,
-        call_id=of(log, "tool.started")[0].call_id,
+        assistant_message_id=events_of(log, "tool.started")[0].assistant_message_id,
+        call_id=events_of(log, "tool.started")[0].call_id,
     )
     body = again.model_dump_json(by_alias=True).encode()
     async with open_link(up.up.nats, name="test") as link:
@@ -220,8 +222,8 @@ async def test_paused_for_a_while_a_worker_keeps_its_call(up: Stack) -> None:
     await asyncio.sleep(PAUSE_S)
     os.kill(pid, signal.SIGCONT)
 
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    assert not of(log, "tool.failed")
-    assert len(of(log, "tool.started")) == len(of(log, "tool.succeeded")) == 1
-    assert runs(up, "paused") == 1
+    assert not events_of(log, "tool.failed")
+    assert len(events_of(log, "tool.started")) == len(events_of(log, "tool.succeeded")) == 1
+    assert count_runs(up, "paused") == 1

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairlead_testing.stack import Stack, check, types
+from fairlead_testing.stack import Stack, check_log, event_types
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -18,7 +18,7 @@ async def test_creating_twice_by_id_gives_one_session(up: Stack) -> None:
 
     assert len({answer["data"]["time"]["created"] for answer in answers}) == 1
     assert other["data"] == answers[0]["data"]
-    assert types(await up.events("ses_twice")) == ["session.created"]
+    assert event_types(await up.events("ses_twice")) == ["session.created"]
 
 
 async def test_an_exact_retry_gets_the_same_receipt_over_both_doors(up: Stack) -> None:
@@ -29,11 +29,11 @@ async def test_an_exact_retry_gets_the_same_receipt_over_both_doors(up: Stack) -
     over_nats = await asyncio.gather(
         *(up.ask("session.prompt", prompt | {"sessionID": session}) for _ in range(6))
     )
-    await up.rested(session)
+    await up.wait_until_rested(session)
     over_http = await up.http.post(f"/api/session/{session}/prompt", json=prompt)
     log = await up.events(session)
 
-    check(log)
+    check_log(log)
     first = over_nats[0]["data"]
     assert all(answer["data"]["admittedSeq"] == first["admittedSeq"] for answer in over_nats)
     again = over_http.json()["data"]
@@ -41,7 +41,7 @@ async def test_an_exact_retry_gets_the_same_receipt_over_both_doors(up: Stack) -
         key: value for key, value in first.items() if key != "promotedSeq"
     }
     assert again["promotedSeq"] > again["admittedSeq"]
-    assert types(log).count("prompt.admitted") == 1
+    assert event_types(log).count("prompt.admitted") == 1
 
 
 async def test_a_reused_id_with_other_content_is_a_conflict(up: Stack) -> None:
@@ -64,7 +64,7 @@ async def test_a_reused_id_with_other_content_is_a_conflict(up: Stack) -> None:
     assert {answer.json()["_tag"] for answer in conflicts} == {"ConflictError"}
     assert conflicts[0].json()["resource"] == "msg_taken1"
     assert conflicts[0].json()["message"].endswith("msg_taken1")
-    assert types(await up.events(other)) == ["session.created"]
+    assert event_types(await up.events(other)) == ["session.created"]
 
 
 async def test_an_id_minted_for_one_session_is_taken_in_every_other(up: Stack) -> None:
@@ -102,4 +102,4 @@ async def test_an_idempotency_key_makes_a_post_exact(up: Stack) -> None:
 
     assert created[1].json()["data"]["id"] == session
     assert receipts[0].json()["data"]["id"] == receipts[1].json()["data"]["id"]
-    assert types(await up.events(session)).count("prompt.admitted") == 1
+    assert event_types(await up.events(session)).count("prompt.admitted") == 1

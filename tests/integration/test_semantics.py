@@ -14,8 +14,8 @@ import pytest_asyncio
 from fairlead_cli.embedded.ports import free_port
 from fairlead_ingest.waker import HONOUR_S
 from fairlead_schema.record import Recorded
-from fairlead_testing.driving import settled
-from fairlead_testing.stack import Stack, check, stack, types
+from fairlead_testing.session_driver import wait_until_settled
+from fairlead_testing.stack import Stack, check_log, event_types, stack
 
 pytestmark = [
     pytest.mark.integration,
@@ -80,8 +80,8 @@ async def up(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
 
 def runs(up: Stack, key: str) -> list[str]:
     """The executions that a probe noted for a key."""
-    noted = up.up.config.parent.parent / "probe.log"
-    place = noted if noted.exists() else next(up.up.state.root.parent.glob("probe.log"))
+    probe_log = up.up.config.parent.parent / "probe.log"
+    place = probe_log if probe_log.exists() else next(up.up.state.root.parent.glob("probe.log"))
     lines = (line.split() for line in place.read_text().splitlines())
     return [words[0] for words in lines if words[1] == key and words[-1] == "begun"]
 
@@ -109,10 +109,10 @@ async def test_a_tool_is_called_run_settled_and_its_result_answered(up: Stack) -
     await say(up, session, f"[[sim: {tool('probe_once', 'one')} ; answer=done]] go")
     log = await up.until(session, "step.ended", count=2)
 
-    check(log)
-    told = [name for name in types(log) if name.startswith(("tool.", "step.", "attempt."))]
-    assert told.index("tool.called") < told.index("tool.started") < told.index("tool.succeeded")
-    assert told.index("tool.succeeded") < told.index("step.ended")
+    check_log(log)
+    names = [name for name in event_types(log) if name.startswith(("tool.", "step.", "attempt."))]
+    assert names.index("tool.called") < names.index("tool.started") < names.index("tool.succeeded")
+    assert names.index("tool.succeeded") < names.index("step.ended")
     assert runs(up, "one") == ["probe_once"]
     assert of(log, "text.ended")[-1].text == "done"
 
@@ -125,8 +125,8 @@ async def test_parallel_calls_are_all_settled_before_the_model_continues(up: Sta
     await say(up, session, f"[[sim: {calls} ; answer=all]] go")
     log = await up.until(session, "step.ended", count=2)
 
-    check(log)
-    assert types(log).count("tool.succeeded") == 4
+    check_log(log)
+    assert event_types(log).count("tool.succeeded") == 4
     assert all(len(runs(up, f"par{number}")) == 1 for number in range(4))
 
 
@@ -140,8 +140,8 @@ async def test_two_hundred_calls_of_ten_sessions_run_and_settle_once_each(up: St
     logs = [await up.until(session, "step.ended", count=2) for session in sessions]
 
     for session, log in zip(sessions, logs, strict=True):
-        check(log)
-        assert types(log).count("tool.succeeded") == 20
+        check_log(log)
+        assert event_types(log).count("tool.succeeded") == 20
         assert all(len(runs(up, f"{session}-{number}")) == 1 for number in range(20))
         assert of(log, "text.ended")[-1].text == "all"
 
@@ -152,13 +152,13 @@ async def test_a_long_tool_parks_the_session_and_its_settlement_wakes_it(up: Sta
 
     await say(up, session, f"[[sim: {tool('probe_once', 'long', 2500)} ; answer=late]] go")
     parked = await up.until(session, "execution.released")
-    told = (await up.http.get(f"/api/session/{session}/explain")).json()["data"]
+    explanation = (await up.http.get(f"/api/session/{session}/explain")).json()["data"]
     log = await up.until(session, "step.ended", count=2)
 
-    check(log)
+    check_log(log)
     assert of(parked, "execution.released")[0].reason == "parked"
-    assert told["state"] == "waiting"
-    assert "probe_once" in told["reason"]
+    assert explanation["state"] == "waiting"
+    assert "probe_once" in explanation["reason"]
     assert runs(up, "long") == ["probe_once"]
     assert of(log, "text.ended")[-1].text == "late"
 
@@ -178,7 +178,7 @@ async def test_an_interrupt_stops_a_streaming_turn_and_keeps_what_was_said(up: S
     await up.answer_another_session()
     quiet = await up.events(session)
 
-    check(log)
+    check_log(log)
     assert answer.status_code == 204
     assert took < 5, "the interrupt did not wait for the stream's end"
     assert of(log, "step.failed")[0].error.message == "Provider turn interrupted"
@@ -186,7 +186,7 @@ async def test_an_interrupt_stops_a_streaming_turn_and_keeps_what_was_said(up: S
     assert of(log, "execution.released")[0].reason == "interrupted"
     assert len(quiet) == len(log), "the queued input waits in peace"
     await up.ask("session.resume", {"sessionID": session})
-    log = await up.rested(session)
+    log = await up.wait_until_rested(session)
     assert [event.prompt.text for event in of(log, "prompt.promoted")][1:] == ["for later"]
 
 
@@ -197,9 +197,9 @@ async def test_an_interrupt_cancels_a_running_tool_and_says_so(up: Stack) -> Non
     await up.until(session, "tool.started")
 
     await up.ask("session.interrupt", {"sessionID": session})
-    log = await settled(up, session)
+    log = await wait_until_settled(up, session)
 
-    check(log)
+    check_log(log)
     (failed,) = of(log, "tool.failed")
     assert failed.error.message == "Tool execution interrupted"
     assert not of(log, "tool.succeeded")
@@ -222,12 +222,12 @@ async def test_a_paused_runner_that_was_overtaken_writes_nothing_more(up: Stack)
     log = await up.until(session, "step.ended")
     await up.up.wait_ready()
 
-    check(log)
+    check_log(log)
     claims = of(log, "execution.claimed")
     assert claims[1].runner != owner
     after = [item for item in log if item.seq > _seq(log, "execution.claimed", 1)]
-    assert "execution.recovered" in types(after)
-    assert types(log).count("step.ended") == 1
+    assert "execution.recovered" in event_types(after)
+    assert event_types(log).count("step.ended") == 1
 
 
 async def test_a_killed_runners_session_is_taken_over_by_the_other(up: Stack) -> None:
@@ -244,7 +244,7 @@ async def test_a_killed_runners_session_is_taken_over_by_the_other(up: Stack) ->
     await up.up.wait_ready()
 
     assert took < 10, "a generous guard; the bench has the figure"
-    check(await up.events(session))
+    check_log(await up.events(session))
 
 
 async def test_a_rolling_restart_of_all_runners_costs_no_turn(up: Stack) -> None:
@@ -258,9 +258,9 @@ async def test_a_rolling_restart_of_all_runners_costs_no_turn(up: Stack) -> None
 
     for session in sessions:
         log = await up.until(session, "step.ended")
-        check(log)
-        assert types(log).count("step.failed") == 0
-        assert types(log).count("prompt.promoted") == 1
+        check_log(log)
+        assert event_types(log).count("step.failed") == 0
+        assert event_types(log).count("prompt.promoted") == 1
 
 
 async def test_a_rate_limit_is_retried_and_told(up: Stack) -> None:
@@ -270,7 +270,7 @@ async def test_a_rate_limit_is_retried_and_told(up: Stack) -> None:
     await say(up, session, "[[sim: status=429 times=2 answer=finally]] please")
     log = await up.until(session, "step.ended")
 
-    check(log)
+    check_log(log)
     assert [event.attempt for event in of(log, "retried")] == [1, 2]
     assert of(log, "retried")[0].error.status_code == 429
     assert of(log, "attempt.dispatched")[-1].step == 1
@@ -284,7 +284,7 @@ async def test_a_long_back_off_parks_the_session_on_a_timer(up: Stack) -> None:
     rest = of(log, "execution.released")[0]
     log = await up.until(session, "step.ended")
 
-    check(log)
+    check_log(log)
     assert rest.reason == "retry-later"
     assert rest.wake_at is not None
     claims = [item.time for item in log if item.event.type == "execution.claimed"]
@@ -298,7 +298,7 @@ async def test_a_stream_that_falls_silent_is_given_up_and_what_it_said_is_kept(u
     await up.until(session, "text.started")
     log = await up.until(session, "execution.released")
 
-    check(log)
+    check_log(log)
     assert of(log, "text.ended")[0].text != ""
     assert of(log, "step.failed")[0].raised
     rest = of(log, "execution.released")[-1]
@@ -317,13 +317,13 @@ async def test_a_move_stops_what_runs_at_the_old_place_and_goes_on_at_the_new(up
     await up.until(session, "execution.released")
     await say(up, session, "[[sim: answer=here]] and now")
     log = await up.until(session, "context.initialised", count=2)
-    await up.rested(session)
+    await up.wait_until_rested(session)
     log = await up.events(session)
 
-    check(log)
+    check_log(log)
     assert "data" in answer, answer
-    told = types(log)
-    assert told.index("interrupt.requested") < told.index("moved") < told.index("tool.failed")
+    names = event_types(log)
+    assert names.index("interrupt.requested") < names.index("moved") < names.index("tool.failed")
     assert of(log, "tool.failed")[0].error.message == "Tool execution interrupted"
     assert len(runs(up, "moved")) == 1
     assert of(log, "text.ended")[-1].text == "here"
@@ -347,7 +347,7 @@ async def test_a_session_deleted_in_mid_turn_is_gone_and_its_runner_writes_nothi
 
     log = await up.events(session)
     assert (answer.status_code, missing.status_code) == (204, 404)
-    assert types(log)[-1] == "session.purged"
+    assert event_types(log)[-1] == "session.purged"
     again = await up.ask("session.resume", {"sessionID": session})
     assert again["error"]["_tag"] == "SessionNotFoundError"
 
@@ -360,11 +360,11 @@ async def test_a_loop_of_the_same_call_is_stopped_with_a_reason(up: Stack) -> No
     await say(up, session, f"[[sim: {loop} ; answer=never]] go")
     log = await up.until(session, "execution.released")
 
-    check(log)
+    check_log(log)
     assert of(log, "execution.released")[-1].reason == "repeated-calls"
     assert len(runs(up, "again")) == 3
-    told = (await up.http.get(f"/api/session/{session}/explain")).json()["data"]
-    assert told["state"] == "resting"
+    explanation = (await up.http.get(f"/api/session/{session}/explain")).json()["data"]
+    assert explanation["state"] == "resting"
 
 
 async def test_an_agents_last_step_is_forced_to_be_text(up: Stack) -> None:
@@ -374,9 +374,9 @@ async def test_an_agents_last_step_is_forced_to_be_text(up: Stack) -> None:
 
     await say(up, session, f"[[sim: {calls} ; answer=never]] go")
     log = await up.until(session, "step.ended", count=2)
-    await up.rested(session)
+    await up.wait_until_rested(session)
 
-    check(log)
+    check_log(log)
     assert runs(up, "brief1") == ["probe_pure"]
     assert runs(up, "brief2") == []
 
@@ -392,7 +392,7 @@ async def test_a_budget_stops_a_session_and_raising_it_goes_on(up: Stack) -> Non
     await up.ask("session.budget", {"sessionID": session, "tokens": 1_000_000})
     log = await up.until(session, "step.ended", count=2)
 
-    check(log)
+    check_log(log)
     assert reason == "over-budget"
 
 
@@ -420,7 +420,7 @@ async def test_a_tenant_over_its_limit_rests_and_goes_on_when_it_is_raised(up: S
     async with asyncio.timeout(60):
         while len(of(await log(), "step.ended")) == answered:
             await asyncio.sleep(0.2)
-    check(await log())
+    check_log(await log())
 
 
 async def test_a_held_recovery_waits_for_a_resume(up: Stack) -> None:
@@ -432,31 +432,31 @@ async def test_a_held_recovery_waits_for_a_resume(up: Stack) -> None:
         up.up.kill("runner", index, signal.SIGKILL)
     log = await up.until(session, "execution.released")
     await up.up.wait_ready()
-    held = of(log, "execution.released")[-1].reason
+    reason = of(log, "execution.released")[-1].reason
     answer = await up.http.post(f"/api/session/{session}/resume")
     log = await up.until(session, "step.ended")
 
-    check(log)
-    assert held == "held"
+    check_log(log)
+    assert reason == "held"
     assert answer.status_code == 202
     assert of(log, "execution.recovered")[0].action == "held"
 
 
 async def _the_other(up: Stack, owner: str) -> int:
-    """The index of the runner that is not this one: its log says its own name nowhere, so ask."""
+    """The index of the runner that is not the owner, found by pausing each and pinging the owner."""
     for index in range(2):
         up.up.kill("runner", index, signal.SIGCONT)
-    found = 0
+    other = 0
     for index in range(2):
         up.up.kill("runner", index, signal.SIGSTOP)
         alive = await up.eventlog.liveness.ping(owner, timeout_s=0.3)
         up.up.kill("runner", index, signal.SIGCONT)
         if alive == "silent":
-            found = 1 - index
+            other = 1 - index
     for index in range(2):
-        if index != found:
+        if index != other:
             up.up.kill("runner", index, signal.SIGSTOP)
-    return found
+    return other
 
 
 def _seq(log: list[Recorded], type_: str, index: int) -> int:

@@ -13,7 +13,7 @@ import pytest_asyncio
 from fairlead_schema.events import ToolFailed, ToolSucceeded
 from fairlead_schema.tools.content import TextContent, managed_id
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
-from fairlead_testing.stack import Stack, check, stack, types
+from fairlead_testing.stack import Stack, check_log, event_types, stack
 from fairlead_tools.shell.command import marked_processes
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -50,7 +50,7 @@ async def ask(up: Stack, command: str, **more: Any) -> str:  # noqa: ANN401
     return session
 
 
-async def heard(up: Stack, session: str, until: str) -> list[dict[str, Any]]:
+async def read_stream(up: Stack, session: str, until: str) -> list[dict[str, Any]]:
     """The session's stream up to an event."""
     found: list[dict[str, Any]] = []
     url = f"/api/session/{session}/stream"
@@ -63,9 +63,9 @@ async def heard(up: Stack, session: str, until: str) -> list[dict[str, Any]]:
     return found
 
 
-async def settled(up: Stack, session: str) -> ToolSucceeded | ToolFailed:
-    log = await up.rested(session)
-    check(log)
+async def wait_for_settlement(up: Stack, session: str) -> ToolSucceeded | ToolFailed:
+    log = await up.wait_until_rested(session)
+    check_log(log)
     (event,) = [one.event for one in log if isinstance(one.event, ToolSucceeded | ToolFailed)]
     return event
 
@@ -74,7 +74,7 @@ async def test_a_model_runs_a_command_and_reads_its_output(up: Stack) -> None:
     """L-54, E-01: called, run, settled with two texts, and the turn goes on."""
     session = await ask(up, "pwd >&2 && exit 4")
 
-    event = await settled(up, session)
+    event = await wait_for_settlement(up, session)
 
     assert isinstance(event, ToolSucceeded)
     output, status = event.content
@@ -82,14 +82,14 @@ async def test_a_model_runs_a_command_and_reads_its_output(up: Stack) -> None:
     assert output.text.endswith("/work\n")
     assert status == TextContent(text="Exit code: 4")
     assert event.structured == {"exit": 4, "truncated": False}
-    assert types(await up.events(session)).count("step.ended") == 2
+    assert event_types(await up.events(session)).count("step.ended") == 2
 
 
 async def test_long_output_is_live_bounded_and_kept(up: Stack) -> None:
     """E-28, E-29, J-30, L-59: deltas and progress while it runs, both ends after, the whole aside."""
     session = await ask(up, "seq 1 30000; sleep 1.6; echo the end")
 
-    stream = await heard(up, session, "session.next.tool.success")
+    stream = await read_stream(up, session, "session.next.tool.success")
 
     kinds = [one["type"] for one in stream]
     assert "session.next.tool.output.delta" in kinds
@@ -98,7 +98,7 @@ async def test_long_output_is_live_bounded_and_kept(up: Stack) -> None:
         one["data"]["delta"] for one in stream if one["type"] == "session.next.tool.output.delta"
     )
     assert live.endswith("the end\n")
-    event = await settled(up, session)
+    event = await wait_for_settlement(up, session)
     assert isinstance(event, ToolSucceeded)
     (preview,) = event.content
     assert isinstance(preview, TextContent)
@@ -116,10 +116,10 @@ async def test_long_output_is_live_bounded_and_kept(up: Stack) -> None:
 async def test_an_interrupt_ends_the_processes(up: Stack) -> None:
     """E-16, L-58: the command and what it started, and the settlement says so."""
     session = await ask(up, "echo begun; setsid sleep 60 & sleep 60")
-    await heard(up, session, "session.next.tool.output.delta")
+    await read_stream(up, session, "session.next.tool.output.delta")
 
     await up.http.post(f"/api/session/{session}/interrupt")
-    event = await settled(up, session)
+    event = await wait_for_settlement(up, session)
 
     assert isinstance(event, ToolFailed)
     assert event.error.message == INTERRUPTED_TOOL

@@ -23,7 +23,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import FileContent, TextContent, managed_id
 from fairlead_service import ids
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
-from fairlead_testing.driving import of, say, settled
+from fairlead_testing.session_driver import events_of, say, wait_until_settled
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.shell.command import marked_processes
@@ -80,8 +80,8 @@ class Ship:
         """The settlement of one call that a model makes before it answers."""
         session = session or await self.up.session()
         await self.ask(session, tool, **asked)
-        log = await settled(self.up, session)
-        assert of(log, "step.ended")[-1].finish == "stop", "the turn goes on after the call"
+        log = await wait_until_settled(self.up, session)
+        assert events_of(log, "step.ended")[-1].finish == "stop", "the turn goes on after the call"
         return [one.event for one in log if isinstance(one.event, ToolSucceeded | ToolFailed)][-1]
 
     async def ask(self, session: str, tool: str, **asked: object) -> None:
@@ -99,12 +99,12 @@ async def ship() -> AsyncIterator[Ship]:
         patch.setenv("SEARCH_KEY", KEY)
         place = Path(made)
         async with site() as web:
-            config = configured(place, web)
+            config = write_config(place, web)
             async with stack(place / "state", config=config, sim=True) as up:
                 yield Ship(up, place / "work", web)
 
 
-def configured(place: Path, web: Site) -> Path:
+def write_config(place: Path, web: Site) -> Path:
     place.chmod(0o755)
     (place / "work/patched").mkdir(parents=True)
     config = place / "fairlead.toml"
@@ -117,7 +117,7 @@ def configured(place: Path, web: Site) -> Path:
     return config
 
 
-def told(event: ToolSucceeded) -> str:
+def shown_text(event: ToolSucceeded) -> str:
     """The text that the model is shown."""
     return "".join(one.text for one in event.content if isinstance(one, TextContent))
 
@@ -131,7 +131,7 @@ async def test_files_are_read_written_and_edited(ship: Ship) -> None:
     assert (ship.work / "notes/a.txt").read_text() == text
 
     read = await ship.call("read", path="notes/a.txt")
-    assert (told(read), read.structured["encoding"]) == (text, "utf8")
+    assert (shown_text(read), read.structured["encoding"]) == (text, "utf8")
 
     edited = await ship.call("edit", path="notes/a.txt", oldString="second", newString="last")
     assert edited.structured["replacements"] == 1
@@ -161,7 +161,7 @@ async def test_files_are_found_by_name_and_by_content(ship: Ship) -> None:
 
     globbed = await ship.call("glob", pattern="src/*.py")
     assert [one["path"] for one in globbed.structured["value"]] == ["src/one.py"]
-    assert str(ship.work / "src/one.py") in told(globbed)
+    assert str(ship.work / "src/one.py") in shown_text(globbed)
 
     grepped = await ship.call("grep", pattern="^needle", path="src", include="*.py")
     (line,) = grepped.structured["value"]
@@ -173,9 +173,9 @@ async def test_a_command_runs_in_the_location_and_is_told_no_secret(ship: Ship) 
     event = await ship.call("bash", command="pwd; env; exit 3")
 
     assert event.structured == {"exit": 3, "truncated": False}
-    assert told(event).startswith(f"{ship.work.resolve()}\n")
-    assert KEY not in told(event)
-    assert "SEARCH_KEY" not in told(event)
+    assert shown_text(event).startswith(f"{ship.work.resolve()}\n")
+    assert KEY not in shown_text(event)
+    assert "SEARCH_KEY" not in shown_text(event)
 
 
 async def test_a_killed_worker_leaves_no_process_and_the_call_is_interrupted(ship: Ship) -> None:
@@ -189,8 +189,8 @@ async def test_a_killed_worker_leaves_no_process_and_the_call_is_interrupted(shi
 
     ship.up.up.kill("tools", 0, signal.SIGKILL)
 
-    log = await settled(ship.up, session)
-    (failed,) = of(log, "tool.failed")
+    log = await wait_until_settled(ship.up, session)
+    (failed,) = events_of(log, "tool.failed")
     assert failed.error.message == INTERRUPTED_TOOL
     assert (ship.work / "runs.txt").read_text() == "run\n"
     mark = f"{session}:{failed.assistant_message_id}:{failed.call_id}"
@@ -206,7 +206,7 @@ async def test_a_list_of_tasks_is_kept(ship: Ship) -> None:
 
     event = await ship.call("todowrite", session=session, todos=[task])
 
-    assert json.loads(told(event)) == [task]
+    assert json.loads(shown_text(event)) == [task]
     async with asyncio.timeout(PATIENCE_S):
         while (await ship.up.http.get(f"/api/session/{session}/todo")).json()["data"] != [task]:
             await asyncio.sleep(0.05)
@@ -220,16 +220,16 @@ async def test_a_question_is_answered_over_http(ship: Ship) -> None:
     await ship.ask(session, "question", questions=[asked])
     log = await ship.up.until(session, "question.asked")
     (waiting,) = (await ship.up.http.get(f"/api/session/{session}/question")).json()["data"]
-    assert waiting["id"] == of(log, "question.asked")[0].request.id
+    assert waiting["id"] == events_of(log, "question.asked")[0].request.id
 
     url = f"/api/session/{session}/question/{waiting['id']}"
     answered = await ship.up.http.post(f"{url}/reply", json={"answers": [["port"]]})
 
     assert answered.status_code == httpx.codes.NO_CONTENT
-    log = await settled(ship.up, session)
-    (event,) = of(log, "tool.succeeded")
+    log = await wait_until_settled(ship.up, session)
+    (event,) = events_of(log, "tool.succeeded")
     assert event.structured == {"answers": [["port"]]}
-    assert told(event) == "Which side? → port"
+    assert shown_text(event) == "Which side? → port"
     rejected = await ship.up.http.post(f"{url}/reject")
     assert rejected.status_code == httpx.codes.NOT_FOUND
 
@@ -239,14 +239,14 @@ async def test_an_interrupt_ends_a_call_that_waits_for_a_person(ship: Ship) -> N
     session = await ship.up.session()
     await ship.ask(session, "question", questions=[{"question": "Which side?"}])
     log = await ship.up.until(session, "execution.released")
-    (asked,) = of(log, "question.asked")
+    (asked,) = events_of(log, "question.asked")
 
     await ship.up.http.post(f"/api/session/{session}/interrupt")
 
     log = await ship.up.until(session, "tool.failed")
-    assert of(log, "tool.failed")[0].error.message == INTERRUPTED_TOOL
-    log = await settled(ship.up, session)
-    assert [one.request_id for one in of(log, "question.rejected")] == [asked.request.id]
+    assert events_of(log, "tool.failed")[0].error.message == INTERRUPTED_TOOL
+    log = await wait_until_settled(ship.up, session)
+    assert [one.request_id for one in events_of(log, "question.rejected")] == [asked.request.id]
     url = f"/api/session/{session}/question"
     assert (await ship.up.http.get(url)).json() == {"data": []}
     body = {"answers": [["port"]]}
@@ -264,8 +264,8 @@ async def test_a_skill_is_loaded(ship: Ship) -> None:
     event = await ship.call("skill", name="sailing")
     unknown = await ship.call("skill", name="flying")
 
-    assert "Mind the wind." in told(event)
-    assert str(place.resolve() / "chart.txt") in told(event)
+    assert "Mind the wind." in shown_text(event)
+    assert str(place.resolve() / "chart.txt") in shown_text(event)
     assert unknown.error.message == "Unable to load skill flying"
 
 
@@ -278,8 +278,8 @@ async def test_a_page_is_fetched(ship: Ship) -> None:
     event = await ship.call("webfetch", url=ship.web.url("/page"))
     bounded = await ship.call("webfetch", url=ship.web.url("/long"))
 
-    assert told(event).strip() == "# Tides\n\nHigh at noon."
-    assert len(told(bounded).encode()) <= 51_200
+    assert shown_text(event).strip() == "# Tides\n\nHigh at noon."
+    assert len(shown_text(bounded).encode()) <= 51_200
     assert len(json.dumps(bounded.structured)) < 1_000, "the log holds a long page nowhere"
     (path,) = bounded.output_paths
     assert (await ship.up.http.get(f"/api/tool-output/{managed_id(path)}")).text == long
@@ -314,7 +314,7 @@ async def test_a_kept_output_is_read_and_searched_by_its_path(ship: Ship) -> Non
 
     assert read.structured["content"] == "15000\n15001"
     assert (page.structured["next"], page.output_paths) == (2001, None)
-    assert "\n1000\n1001\n" in told(page), "a page is shown whole"
+    assert "\n1000\n1001\n" in shown_text(page), "a page is shown whole"
     (line,) = grepped.structured["value"]
     assert (line["path"], line["line"], line["text"]) == (path, 12_345, "12345")
     assert nowhere.error.message == f"Unable to read {path}x"
@@ -325,11 +325,11 @@ async def test_a_kept_output_is_purged_with_its_session(ship: Ship) -> None:
     session, unnamed = await ship.up.session(), ids.output_id()
     event = await ship.call("bash", session=session, command="seq 1 3000")
 
-    async def late() -> AsyncIterator[bytes]:
+    async def send_late() -> AsyncIterator[bytes]:
         yield b"late"
 
     at = Address(DEFAULT_TENANT, session)
-    await ship.up.eventlog.outputs.put(at, unnamed, late(), mime="text/plain")
+    await ship.up.eventlog.outputs.put(at, unnamed, send_late(), mime="text/plain")
     named = managed_id(event.output_paths[0])
     urls = [f"/api/tool-output/{one}" for one in (named, unnamed)]
     for url in urls:

@@ -15,11 +15,11 @@ from fairlead_session.verify.verify import verify
 LOGS = sorted(Path(__file__).parent.glob("*.jsonl"))
 
 
-def recorded(log: Path) -> list[Recorded]:
+def read_events(log: Path) -> list[Recorded]:
     return [event for line in log.read_bytes().splitlines() for event in decode(line).events]
 
 
-def folded(events: list[Recorded], session: Session) -> Session:
+def fold(events: list[Recorded], session: Session) -> Session:
     for event in events:
         session = evolve(session, event)
     return session
@@ -28,9 +28,9 @@ def folded(events: list[Recorded], session: Session) -> Session:
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.stem)
 def test_a_recorded_log_folds_verifies_and_writes_back_the_same(log: Path) -> None:
     """D-08, H-13: replaying durable events alone reproduces the session."""
-    events = recorded(log)
+    events = read_events(log)
 
-    session = folded(events, Session(id="ses_recorded"))
+    session = fold(events, Session(id="ses_recorded"))
 
     assert session.seq == len(events)
     assert verify(events) == []
@@ -41,23 +41,26 @@ def test_a_recorded_log_folds_verifies_and_writes_back_the_same(log: Path) -> No
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.stem)
 def test_a_snapshot_anywhere_in_a_recorded_log_and_its_tail_equal_the_whole(log: Path) -> None:
-    events = recorded(log)
-    whole = folded(events, Session(id="ses_recorded"))
+    events = read_events(log)
+    whole = fold(events, Session(id="ses_recorded"))
 
     for cut in range(0, len(events), 7):
-        thawed = thaw(freeze(folded(events[:cut], Session(id="ses_recorded"))))
+        thawed = thaw(freeze(fold(events[:cut], Session(id="ses_recorded"))))
         assert thawed is not None
-        assert folded(events[cut:], thawed) == whole
+        assert fold(events[cut:], thawed) == whole
 
 
 def test_a_working_day_is_told_as_it_was() -> None:
     """A text turn, a tool, a failure, an interrupt, and a queued prompt."""
     day = next(log for log in LOGS if log.stem == "a_working_day")
-    session = folded(recorded(day), Session(id="ses_recorded"))
+    session = fold(read_events(day), Session(id="ses_recorded"))
 
-    said = [line.message for line in session.transcript.lines]
-    assert next(one.text for one in said if isinstance(one, UserMessage)) == "Hello there"
-    finishes = [one.finish for one in said if isinstance(one, AssistantMessage)]
+    messages = [line.message for line in session.transcript.lines]
+    assert (
+        next(message.text for message in messages if isinstance(message, UserMessage))
+        == "Hello there"
+    )
+    finishes = [message.finish for message in messages if isinstance(message, AssistantMessage)]
     assert finishes.count("error") == 2
     assert finishes[-1] == "stop"
     assert session.execution.rested == "idle"

@@ -81,8 +81,8 @@ def _named(field: FieldInfo) -> bool:
 
 
 def _section(field: FieldInfo) -> type[Section] | None:
-    found = (get_args(field.annotation) or (field.annotation,))[-1]
-    return found if isinstance(found, type) and issubclass(found, Section) else None
+    inner = (get_args(field.annotation) or (field.annotation,))[-1]
+    return inner if isinstance(inner, type) and issubclass(inner, Section) else None
 
 
 def kinds(refused: type[Refused] = Refused) -> Iterator[type[Refused]]:
@@ -103,7 +103,7 @@ def test_every_event_has_its_row() -> None:
     assert [row for row in rows if row not in text("docs/contracts.md")] == []
 
 
-def constructed() -> set[str]:
+def called_names() -> set[str]:
     """The names that a service or a library calls, classes among them."""
     return {
         node.func.id
@@ -118,7 +118,7 @@ def test_the_events_that_no_service_writes_are_reserved() -> None:
     sentence = re.search(r"(?m)^Reserved are ([^:]+):", text("docs/contracts.md"))
     assert sentence is not None
     reserved = re.findall(r"`([^`]+)`", sentence[1])
-    names = constructed()
+    names = called_names()
 
     assert {event.type for event in MANIFEST if event.__name__ not in names} == {
         event.type

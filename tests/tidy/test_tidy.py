@@ -104,7 +104,7 @@ def test_no_source_file_tells_two_stories() -> None:
 
 
 def test_every_function_fits_a_screen() -> None:
-    lengths = [found for path in sources() for found in functions(path)]
+    lengths = [length for path in sources() for length in functions(path)]
 
     assert [(where, n) for where, n in lengths if n > FUNCTION_LINES_MAX] == []
 
@@ -118,11 +118,11 @@ def test_modules_are_named_for_what_they_hold() -> None:
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
-    found = [path.name for path in tracked() if name(path.parent) == MIGRATIONS]
+    names = [path.name for path in tracked() if name(path.parent) == MIGRATIONS]
 
-    assert found or not (ROOT / MIGRATIONS).exists()
-    assert [one for one in found if not re.fullmatch(r"\d{4}_[a-z0-9_]+\.sql", one)] == []
-    assert [int(one[:4]) for one in found] == list(range(1, len(found) + 1))
+    assert names or not (ROOT / MIGRATIONS).exists()
+    assert [file for file in names if not re.fullmatch(r"\d{4}_[a-z0-9_]+\.sql", file)] == []
+    assert [int(file[:4]) for file in names] == list(range(1, len(names) + 1))
 
 
 def adrs() -> list[Path]:
@@ -130,17 +130,19 @@ def adrs() -> list[Path]:
 
 
 def test_decisions_are_numbered_without_gaps() -> None:
-    found = [path.name for path in adrs()]
+    names = [path.name for path in adrs()]
 
-    assert [one for one in found if not re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", one)] == []
-    assert [int(one[:4]) for one in found] == list(range(1, len(found) + 1))
+    assert [file for file in names if not re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", file)] == []
+    assert [int(file[:4]) for file in names] == list(range(1, len(names) + 1))
 
 
 def test_every_decision_has_a_status_and_fits_a_page() -> None:
     texts = {name(path): path.read_text() for path in adrs()}
 
-    assert [one for one, text in texts.items() if not re.search(r"(?m)^\W*Status\b", text)] == []
-    assert [one for one, text in texts.items() if text.count("\n") > ADR_LINES_MAX] == []
+    assert [
+        document for document, text in texts.items() if not re.search(r"(?m)^\W*Status\b", text)
+    ] == []
+    assert [document for document, text in texts.items() if text.count("\n") > ADR_LINES_MAX] == []
 
 
 def test_there_are_no_stray_kinds_of_file() -> None:

@@ -20,7 +20,7 @@ from fairlead_cli.embedded.supervisor import SupervisedProcess, stop_all, wait_a
 from fairlead_cli.errors import ProcessFailed
 from fairlead_eventlog.provision import missing_streams, provision
 from fairlead_eventlog.streams import STREAMS
-from fairlead_testing.places import opened
+from fairlead_testing.directories import open_to_others
 
 pytestmark = pytest.mark.integration
 
@@ -55,7 +55,7 @@ asyncio.run(main())
 @pytest.fixture
 def state(tmp_path: Path) -> directory.StateDirectory:
     """A state directory that another user can enter, as `up` makes it."""
-    return directory.prepare_state(opened(tmp_path) / "state")
+    return directory.prepare_state(open_to_others(tmp_path) / "state")
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from fairlead_llm.protocol import PROTOCOLS
 from fairlead_schema.provider.request import ModelRequest
 from fairlead_session.turn.prefix import Prefix, broken_part, prefix
-from fairlead_testing.growing import THOUGHTS, Answer, Round, requests
+from fairlead_testing.session_growth import THOUGHTS, Answer, Round, requests
 
 GROWING: Final = {
     "anthropic-messages": "messages",

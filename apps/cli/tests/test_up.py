@@ -18,7 +18,7 @@ from fairlead_cli.client import open_client
 from fairlead_cli.embedded import child_process
 from fairlead_cli.embedded.services import SERVICES
 from fairlead_cli.embedded.stack import run_stack
-from fairlead_testing.places import opened
+from fairlead_testing.directories import open_to_others
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -63,7 +63,7 @@ class Up:
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    return opened(tmp_path) / "state"
+    return open_to_others(tmp_path) / "state"
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ class Pages:
 
 
 @contextmanager
-def serving() -> Iterator[Pages]:
+def serve_pages() -> Iterator[Pages]:
     """Pages on a free loopback port, for the length of a block."""
     pages = Pages()
 

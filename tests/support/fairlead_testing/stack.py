@@ -51,28 +51,28 @@ class Stack:
 
     async def events(self, session_id: str, *, tenant: str = DEFAULT_TENANT) -> list[Recorded]:
         """Everything the log holds of a session."""
-        at, head, found = Address(tenant, session_id), START, []
+        at, head, events = Address(tenant, session_id), START, []
         more = True
         while more:
             page = await self.eventlog.log.read(at, after=head)
-            found += [event for stored in page.commits for event in stored.commit.events]
+            events += [event for stored in page.commits for event in stored.commit.events]
             head = page.commits[-1].head if page.commits else head
             more = page.more
-        return found
+        return events
 
     async def until(
         self, session_id: str, type_: str, *, count: int = 1, tenant: str = DEFAULT_TENANT
     ) -> list[Recorded]:
         """Wait until the log holds so many events of a type; the answer is the whole log then."""
-        at, seen = Address(tenant, session_id), 0
+        at, counted = Address(tenant, session_id), 0
         async with asyncio.timeout(PATIENCE_S), aclosing(_tail(self.eventlog, at)) as tail:
             async for event in tail:
-                seen += event.event.type == type_
-                if seen >= count:
+                counted += event.event.type == type_
+                if counted >= count:
                     break
         return await self.events(session_id, tenant=tenant)
 
-    async def rested(self, session_id: str) -> list[Recorded]:
+    async def wait_until_rested(self, session_id: str) -> list[Recorded]:
         """Wait until nobody owns the session and nothing is pending; the whole log then."""
         at = Address(DEFAULT_TENANT, session_id)
         open_inputs: set[str] = set()
@@ -100,7 +100,7 @@ class Stack:
         """Wait for the turn of a fresh session: a wake that was sent before has then been served."""
         session_id = await self.session()
         await self.ask("session.prompt", {"sessionID": session_id, "prompt": {"text": "hello"}})
-        await self.rested(session_id)
+        await self.wait_until_rested(session_id)
 
     async def restart(self, name: str, index: int, sig: int) -> None:
         """Send a signal that ends a process, and wait until its successor is ready."""
@@ -129,9 +129,8 @@ async def stack(state: Path, **options: Any) -> AsyncIterator[Stack]:  # noqa: A
         yield Stack(up, http, eventlog)
 
 
-def check(events: Iterable[Recorded]) -> None:
-    """What every session's log must show, whatever was killed meanwhile."""
-    seen: list[Any] = []
+def check_log(events: Iterable[Recorded]) -> None:
+    """Assert the rules that every log keeps, whichever process was killed."""
     admitted: list[str] = []
     promoted: list[str] = []
     ended: set[str] = set()
@@ -155,10 +154,10 @@ def check(events: Iterable[Recorded]) -> None:
                 ended.add(event.assistant_message_id)
             case _:
                 pass
-        seen.append(event)
-    assert len({recorded.id for recorded in events}) == len(seen), "event ids are unique"
+    event_ids = [recorded.id for recorded in events]
+    assert len(set(event_ids)) == len(event_ids), "event ids are unique"
 
 
-def types(events: Iterable[Recorded]) -> list[str]:
+def event_types(events: Iterable[Recorded]) -> list[str]:
     """The types of events, in order."""
     return [recorded.event.type for recorded in events]

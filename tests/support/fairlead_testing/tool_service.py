@@ -38,13 +38,13 @@ async def main() -> None:
     """Register, then answer for ever."""
     client = await nats.connect(sys.argv[1])
     for body in sys.argv[3:]:
-        asked = json.loads(body)
-        if asked.get("mode") == "queue":
+        registration = json.loads(body)
+        if registration.get("mode") == "queue":
             await client.jetstream().subscribe(
-                asked["subject"], durable="tests", cb=on_job, manual_ack=True
+                registration["subject"], durable="tests", cb=on_job, manual_ack=True
             )
         else:
-            await client.subscribe(asked["subject"], cb=on_call)
+            await client.subscribe(registration["subject"], cb=on_call)
         answer = await client.request("fairlead.api.default.tool.register", body.encode(), 10)
         note(f"registered {answer.data.decode()}")
     await asyncio.Event().wait()

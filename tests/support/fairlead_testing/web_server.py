@@ -28,7 +28,7 @@ def reply(body: bytes, *headers: str, status: str = "200 OK", mime: str = "text/
 @asynccontextmanager
 async def site() -> AsyncIterator[Site]:
     """A site for the length of a block."""
-    made = Site()
+    site_ = Site()
 
     async def on_client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -36,8 +36,8 @@ async def site() -> AsyncIterator[Site]:
             headers = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
             body = await reader.readexactly(int(headers.get("content-length", "0")))
             path = head[0].split()[1]
-            made.asked.append((path, headers, body))
-            page = made.pages.get(path, reply(b"nothing", status="404 Not Found"))
+            site_.asked.append((path, headers, body))
+            page = site_.pages.get(path, reply(b"nothing", status="404 Not Found"))
             if isinstance(page, bytes):
                 writer.write(page)
                 await writer.drain()
@@ -49,8 +49,8 @@ async def site() -> AsyncIterator[Site]:
             writer.close()
 
     server = await asyncio.start_server(on_client, "127.0.0.1", 0)
-    made.port = server.sockets[0].getsockname()[1]
+    site_.port = server.sockets[0].getsockname()[1]
     try:
-        yield made
+        yield site_
     finally:
         server.close()

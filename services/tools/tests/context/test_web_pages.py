@@ -11,7 +11,7 @@ import pytest
 from fairlead_schema.context import ObserveContext, ObservedSource, UnavailableSource
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
-from fairlead_testing.pages import Pages, serving
+from fairlead_testing.pages import Pages, serve_pages
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.sources import instructions
 from fairlead_tools.context.web_pages import cache_directory
@@ -19,7 +19,7 @@ from fairlead_tools.context.web_pages import cache_directory
 
 @pytest.fixture
 async def pages() -> AsyncIterator[Pages]:
-    with serving() as server:
+    with serve_pages() as server:
         yield server
 
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 from fairlead_schema.context import ObserveContext, ObservedSource
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
-from fairlead_testing.pages import Pages, serving
+from fairlead_testing.pages import Pages, serve_pages
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.sources import skills
 from fairlead_tools.context.sources.files import TextFiles
@@ -29,7 +29,7 @@ from fairlead_tools.skills.site import (
 
 @pytest.fixture
 def pages() -> Iterator[Pages]:
-    with serving() as server:
+    with serve_pages() as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""Words for tests that drive sessions: say, force, wait until settled, count side effects."""
+"""Drives sessions of a running stack: prompt, write events, wait, and count side effects."""
 
 import asyncio
 import json
@@ -47,22 +47,22 @@ probe_file = "{probe}"
 
 
 @asynccontextmanager
-async def probed(
+async def probe_stack(
     *, sweep_age_s: float = 3.0, tools_wait_s: float = 2.0, more: str = ""
 ) -> AsyncIterator[Stack]:
     """Two runners, two tool workers, and probes that count their runs; `more` configuration first.
 
     Its folder is not pytest's: Postgres runs as another user, and pytest closes its own to others.
     """
-    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
-        place = Path(made)
-        config = _configured(place, more, sweep_age_s=sweep_age_s, tools_wait_s=tools_wait_s)
+    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
+        place = Path(directory)
+        config = _write_config(place, more, sweep_age_s=sweep_age_s, tools_wait_s=tools_wait_s)
         scale = {"runner": 2, "tools": 2}
         async with stack(place / "state", scale=scale, config=config, sim=True) as up:
             yield up
 
 
-def _configured(place: Path, more: str, **values: float) -> Path:
+def _write_config(place: Path, more: str, **values: float) -> Path:
     place.chmod(0o755)
     config, probe = place / "fairlead.toml", place / "probe.log"
     probe.touch(mode=0o666)
@@ -78,14 +78,14 @@ async def say(up: Stack, session: str, text: str) -> str:
 
 
 async def force(up: Stack, session: str, *events: SessionEvent) -> None:
-    """Write what a process that is gone would have written."""
+    """Write the events that a dead process would have written."""
     at = Address(DEFAULT_TENANT, session)
     drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
     head = await up.eventlog.log.head(at)
     await up.eventlog.log.append(at, ids.commit_id(), drafts, after=head)
 
 
-async def settled(up: Stack, session: str) -> list[Recorded]:
+async def wait_until_settled(up: Stack, session: str) -> list[Recorded]:
     """Wait until nothing is left to do; the whole log then, verified."""
     log = await up.events(session)
     async with asyncio.timeout(PATIENCE_S):
@@ -96,26 +96,26 @@ async def settled(up: Stack, session: str) -> list[Recorded]:
     return log
 
 
-def of(log: list[Recorded], type_: str) -> list[Any]:
+def events_of(log: list[Recorded], type_: str) -> list[Any]:
     """The events of a type."""
     return [item.event for item in log if item.event.type == type_]
 
 
-def calling(key: str, delay_ms: int = 0, *, tool: str = "probe_once") -> str:
+def probe_prompt(key: str, delay_ms: int = 0, *, tool: str = "probe_once") -> str:
     """A prompt whose answer calls a probe first."""
-    asked = json.dumps({"key": key, "delay_ms": delay_ms})
-    return f"[[sim: tool={tool} args='{asked}' ; answer=done]] go"
+    arguments = json.dumps({"key": key, "delay_ms": delay_ms})
+    return f"[[sim: tool={tool} args='{arguments}' ; answer=done]] go"
 
 
 def probe_lines(up: Stack) -> list[list[str]]:
     """What the probes noted: tool, key, worker, pid, and whether it began or ended."""
-    noted = load(up.up.config, {}).tools.probe_file
-    if noted is None or not Path(noted).exists():
+    probe_file = load(up.up.config, {}).tools.probe_file
+    if probe_file is None or not Path(probe_file).exists():
         return []
-    return [line.split() for line in Path(noted).read_text().splitlines()]
+    return [line.split() for line in Path(probe_file).read_text().splitlines()]
 
 
-def runs(up: Stack, key: str) -> int:
+def count_runs(up: Stack, key: str) -> int:
     """How often a probe began to run with a key."""
     return sum(words[1] == key and words[-1] == "begun" for words in probe_lines(up))
 
@@ -144,12 +144,12 @@ async def tool_revision(up: Stack, name: str) -> str:
     return revision
 
 
-def admitted(text: str) -> PromptAdmitted:
+def new_admission(text: str) -> PromptAdmitted:
     return PromptAdmitted(message_id=ids.message_id(), prompt=Prompt(text=text), delivery="steer")
 
 
-def crossed(prompt: PromptAdmitted, assistant: str) -> tuple[SessionEvent, ...]:
-    """The boundary that a runner which is gone had crossed."""
+def boundary_events(prompt: PromptAdmitted, assistant: str) -> tuple[SessionEvent, ...]:
+    """The events of a boundary that a dead runner had crossed."""
     return (
         ExecutionClaimed(generation=1, runner=ids.runner_id()),
         PromptPromoted(message_id=prompt.message_id, prompt=prompt.prompt, created=ids.now_ms()),

@@ -31,7 +31,7 @@ variant.high.body = {{ seed = 1 }}
 
 
 @dataclass(frozen=True)
-class Keyed:
+class KeyedStack:
     """The stack, where it keeps its state, and the heads of what its keyed provider was asked."""
 
     up: Stack
@@ -40,26 +40,28 @@ class Keyed:
 
 
 @asynccontextmanager
-async def keyed() -> AsyncIterator[Keyed]:
+async def keyed_stack() -> AsyncIterator[KeyedStack]:
     """Its keyed provider refuses every key and repeats it, in words and in a field."""
     asked: list[bytes] = []
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.append(await reader.readuntil(b"\r\n\r\n"))
-        told = f'{{"error":{{"message":"bad key {KEY} of {TEAM}","key":"{KEY}"}}}}'.encode()
+        body = f'{{"error":{{"message":"bad key {KEY} of {TEAM}","key":"{KEY}"}}}}'.encode()
         start = b"HTTP/1.1 401 No\r\ncontent-type: application/json\r\nconnection: close\r\n"
-        writer.write(start + b"content-length: %d\r\n\r\n" % len(told) + told)
+        writer.write(start + b"content-length: %d\r\n\r\n" % len(body) + body)
         writer.close()
 
     server = await asyncio.start_server(refuse, "127.0.0.1", 0)
-    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
-        config = _configured(Path(made), f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        state, scale = Path(made) / "state", {"runner": 2}
+    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
+        config = _write_config(
+            Path(directory), f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        )
+        state, scale = Path(directory) / "state", {"runner": 2}
         async with server, stack(state, scale=scale, config=config, sim=True) as up:
-            yield Keyed(up, state, asked)
+            yield KeyedStack(up, state, asked)
 
 
-def _configured(place: Path, url: str) -> Path:
+def _write_config(place: Path, url: str) -> Path:
     place.chmod(0o755)
     key, config = place / "key", place / "fairlead.toml"
     key.write_text(f"{KEY}\n")

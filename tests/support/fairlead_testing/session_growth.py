@@ -89,10 +89,10 @@ def requests(history: list[Round], model: str, options: dict[str, Any]) -> Itera
         ContextInitialised(baseline=(BaselinePart(key="core/date", text="Monday"),), snapshot={}),
         PromptPromoted(message_id="msg_0", prompt=Prompt(text="begin"), created=0),
     )
-    for at, one in enumerate(history):
-        session = then(session, *_boundary(at, one))
+    for at, round_ in enumerate(history):
+        session = then(session, *_boundary(at, round_))
         yield build(session, identity, OFFER)
-        session = then(session, *_answered(f"msg_a{at}", one.answer))
+        session = then(session, *_answer_events(f"msg_a{at}", round_.answer))
 
 
 def then(session: Session, *events: SessionEvent) -> Session:
@@ -102,13 +102,13 @@ def then(session: Session, *events: SessionEvent) -> Session:
     return session
 
 
-def _boundary(at: int, one: Round) -> Iterator[SessionEvent]:
-    for number, (text, file) in enumerate(one.prompts):
+def _boundary(at: int, round_: Round) -> Iterator[SessionEvent]:
+    for number, (text, file) in enumerate(round_.prompts):
         files = (PromptFile(uri=PNG, mime="image/png"),) if file else None
         prompt = Prompt(text=text or "x", files=files)
         yield PromptPromoted(message_id=f"msg_{at}_{number}", prompt=prompt, created=0)
-    if one.update:
-        yield ContextUpdated(message_id=f"msg_s{at}", text=one.update)
+    if round_.update:
+        yield ContextUpdated(message_id=f"msg_s{at}", text=round_.update)
     yield AttemptDispatched(
         attempt_id=f"att_{at}",
         assistant_message_id=f"msg_a{at}",
@@ -118,7 +118,7 @@ def _boundary(at: int, one: Round) -> Iterator[SessionEvent]:
     )
 
 
-def _answered(id_: str, answer: Answer) -> Iterator[SessionEvent]:
+def _answer_events(id_: str, answer: Answer) -> Iterator[SessionEvent]:
     yield StepStarted(assistant_message_id=id_, agent="build", model=MODEL)
     if answer.thought is not None:
         yield ReasoningStarted(assistant_message_id=id_, reasoning_id="r")
@@ -131,7 +131,7 @@ def _answered(id_: str, answer: Answer) -> Iterator[SessionEvent]:
     yield TextStarted(assistant_message_id=id_, text_id="t")
     yield TextEnded(assistant_message_id=id_, text_id="t", text=answer.text)
     if answer.hosted:
-        yield from _called(id_, f"h_{id_}", "web_search", HOSTED)
+        yield from _call_events(id_, f"h_{id_}", "web_search", HOSTED)
         yield ToolSucceeded(
             assistant_message_id=id_,
             call_id=f"h_{id_}",
@@ -142,22 +142,22 @@ def _answered(id_: str, answer: Answer) -> Iterator[SessionEvent]:
         )
     for number, kind in enumerate(answer.local):
         call_id = f"c{number}_{id_}"
-        yield from _called(id_, call_id, "read", Executor())
-        yield _settled(id_, call_id, kind)
+        yield from _call_events(id_, call_id, "read", Executor())
+        yield _settlement(id_, call_id, kind)
     if answer.failed:
         yield StepFailed(assistant_message_id=id_, error=ErrorInfo(message="cut"))
     else:
         yield StepEnded(assistant_message_id=id_, finish="stop", cost=0, tokens=Tokens())
 
 
-def _called(id_: str, call_id: str, tool: str, by: Executor) -> Iterator[SessionEvent]:
+def _call_events(id_: str, call_id: str, tool: str, by: Executor) -> Iterator[SessionEvent]:
     yield ToolInputStarted(assistant_message_id=id_, call_id=call_id, name=tool)
     yield ToolCalled(
         assistant_message_id=id_, call_id=call_id, tool=tool, input={"p": 1}, provider=by
     )
 
 
-def _settled(id_: str, call_id: str, kind: str) -> SessionEvent:
+def _settlement(id_: str, call_id: str, kind: str) -> SessionEvent:
     if kind == "failed":
         error = ErrorInfo(message="denied")
         return ToolFailed(

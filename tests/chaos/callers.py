@@ -31,7 +31,7 @@ async def until_answered(
             answer = await (_post(up, body) if over_http else up.ask(verb, body))
             if "data" in answer or answer["error"].get("_tag") in final:
                 return answer
-            assert _passing(answer["error"]), answer
+            assert _is_temporary(answer["error"]), answer
             last = str(answer)
         except (LogError, TimeoutError, httpx.HTTPError, orjson.JSONDecodeError) as error:
             last = repr(error)
@@ -41,11 +41,11 @@ async def until_answered(
 
 async def _post(up: Stack, body: dict[str, Any]) -> dict[str, Any]:
     rest = {key: value for key, value in body.items() if key != "sessionID"}
-    told = await up.http.post(f"/api/session/{body['sessionID']}/prompt", json=rest)
-    answer: dict[str, Any] = orjson.loads(told.content)
-    return answer if told.is_success else {"error": answer}
+    response = await up.http.post(f"/api/session/{body['sessionID']}/prompt", json=rest)
+    answer: dict[str, Any] = orjson.loads(response.content)
+    return answer if response.is_success else {"error": answer}
 
 
-def _passing(error: dict[str, Any]) -> bool:
+def _is_temporary(error: dict[str, Any]) -> bool:
     """Whether the same request may succeed later."""
     return error.get("_tag") == "ServiceUnavailableError"

@@ -5,11 +5,11 @@ import tempfile
 from pathlib import Path
 
 
-def opened(place: Path) -> Path:
+def open_to_others(place: Path) -> Path:
     """Let everybody pass through a directory and those of ours above it, as `up` would find it."""
     root = Path(tempfile.gettempdir())
-    for one in (place, *place.parents):
-        if one == root or one.stat().st_uid != os.getuid() or one == Path("/"):
+    for directory in (place, *place.parents):
+        if directory == root or directory.stat().st_uid != os.getuid() or directory == Path("/"):
             break
-        one.chmod(0o755)
+        directory.chmod(0o755)
     return place
