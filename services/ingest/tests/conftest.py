@@ -58,8 +58,8 @@ class BusyLog(MemoryLog):
 
 
 def settings(**ingest: int) -> IngestSettings:
-    knobs = {**CONFIG, "ingest": {**CONFIG["ingest"], **ingest}}
-    return IngestSettings(Config.model_validate(knobs))
+    values = {**CONFIG, "ingest": {**CONFIG["ingest"], **ingest}}
+    return IngestSettings(Config.model_validate(values))
 
 
 def create_command(**fields: object) -> CreateSession:

@@ -57,7 +57,7 @@ PARKED = (
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waker, "HONOUR_S", 0.001)
 
 

@@ -89,14 +89,14 @@ async def test_a_move_outside_is_refused_and_a_move_inside_is_done(
 ) -> None:
     await create(context_with_roots, "default", create_command(id="ses_1"))
 
-    def to(path: str) -> MoveSession:
+    def move_to(path: str) -> MoveSession:
         body = {"sessionID": "ses_1", "location": {"directory": f"{root}/{path}"}}
         return MoveSession.model_validate(body)
 
     with pytest.raises(InvalidRequest, match="outside the configured roots"):
-        await move(context_with_roots, "default", to("escape"))
+        await move(context_with_roots, "default", move_to("escape"))
     assert len(await events(context_with_roots.eventlog)) == 1
-    await move(context_with_roots, "default", to("inside"))
+    await move(context_with_roots, "default", move_to("inside"))
 
     assert len(await events(context_with_roots.eventlog)) == 2
 

@@ -28,7 +28,7 @@ from services.ingest.tests.conftest import (
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waker, "RETRY_S", 0.001)
     monkeypatch.setattr(waker, "RETRY_S_MAX", 0.001)
 

@@ -53,11 +53,11 @@ async def test_two_projectors_share_the_shards(
 
 
 async def test_several_processes_migrate_at_once(projection: "Projection") -> None:
-    async def once() -> None:
+    async def migrate_database() -> None:
         async with await database.connect(projection.dsn) as connection:
             await migrate(connection)
 
-    await asyncio.gather(*(once() for _ in range(5)))
+    await asyncio.gather(*(migrate_database() for _ in range(5)))
 
     rows = projection.rows("SELECT * FROM public.fairlead_migration")
     assert len(rows) == len(load_migrations())

@@ -22,7 +22,7 @@ SHARD = shard(AT.session_id)
 CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
 
 
-class Forgetful:
+class ForgetfulShard:
     """A shard whose first reader gets one batch and then nothing more."""
 
     def __init__(self, log_builder: "LogBuilder") -> None:
@@ -47,7 +47,7 @@ async def test_a_forgotten_reader_begins_again_after_its_last_entry(
 ) -> None:
     monkeypatch.setattr(shard_reader, "QUIET_S", 0.02)
     log_builder.commit(AT, CREATED)
-    shards = Forgetful(log_builder)
+    shards = ForgetfulShard(log_builder)
     eventlog = replace(log_builder.eventlog, shards=shards)
     positions: list[int] = []
 
@@ -70,7 +70,7 @@ async def test_a_quiet_shard_is_left_in_peace(
 ) -> None:
     monkeypatch.setattr(shard_reader, "QUIET_S", 0.01)
     log_builder.commit(AT, CREATED)
-    shards = Forgetful(log_builder)
+    shards = ForgetfulShard(log_builder)
     eventlog = replace(log_builder.eventlog, shards=shards)
     quiet = 0
 

@@ -258,10 +258,10 @@ async def answer_of(
     return message
 
 
-async def wait_until(is_true: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     """Wait until a condition holds, or fail after a while."""
     async with asyncio.timeout(WAIT_S):
-        while not is_true():
+        while not condition():
             await asyncio.sleep(0)
 
 

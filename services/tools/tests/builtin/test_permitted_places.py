@@ -42,13 +42,13 @@ class LinkedLocation:
             (self.work.parent if name == "outside" else self.work).joinpath(name).mkdir(
                 parents=True
             )
-        self.lead("inner")
+        self.turn_link("inner")
 
     @property
     def work(self) -> Path:
         return self.place / "work"
 
-    def lead(self, to: str) -> None:
+    def turn_link(self, to: str) -> None:
         """Turn the link to another directory."""
         link = self.work / "link"
         link.unlink(missing_ok=True)
@@ -107,50 +107,50 @@ class LinkedLocation:
 
 
 @pytest.fixture
-async def case(harness: Harness, tmp_path: Path) -> LinkedLocation:
-    location = LinkedLocation(harness, tmp_path)
-    await location.put_call()
-    await location.serve_all()
-    assert await location.asked_resources() == [("inner/a.txt",)]
-    return location
+async def linked_location(harness: Harness, tmp_path: Path) -> LinkedLocation:
+    linked_location = LinkedLocation(harness, tmp_path)
+    await linked_location.put_call()
+    await linked_location.serve_all()
+    assert await linked_location.asked_resources() == [("inner/a.txt",)]
+    return linked_location
 
 
-async def test_what_was_permitted_is_written(case: LinkedLocation) -> None:
+async def test_what_was_permitted_is_written(linked_location: LinkedLocation) -> None:
     """L-05, L-06, K-15: the call writes the file that the link led to when the person was asked."""
-    await case.permit_last_ask()
-    await case.serve_all()
+    await linked_location.permit_last_ask()
+    await linked_location.serve_all()
 
-    assert case.written_files() == ["work/inner/a.txt"]
-    assert len(await case.events(ToolSucceeded)) == 1
+    assert linked_location.written_files() == ["work/inner/a.txt"]
+    assert len(await linked_location.events(ToolSucceeded)) == 1
 
 
 async def test_a_link_exchanged_after_the_permission_is_asked_about_anew(
-    case: LinkedLocation,
+    linked_location: LinkedLocation,
 ) -> None:
     """L-05, K-15: a permission is for the file and not for its name."""
-    await case.permit_last_ask()
-    case.lead("other")
-    await case.serve_all()
+    await linked_location.permit_last_ask()
+    linked_location.turn_link("other")
+    await linked_location.serve_all()
 
-    assert await case.asked_resources() == [("inner/a.txt",), ("other/a.txt",)]
-    assert (case.written_files(), await case.events(ToolStarted)) == ([], [])
+    assert await linked_location.asked_resources() == [("inner/a.txt",), ("other/a.txt",)]
+    assert (linked_location.written_files(), await linked_location.events(ToolStarted)) == ([], [])
 
 
 @pytest.mark.parametrize("to", ["other", "outside"])
 async def test_a_link_exchanged_when_the_call_has_begun_is_refused(
-    case: LinkedLocation, to: str
+    linked_location: LinkedLocation, to: str
 ) -> None:
     """L-03, L-05: the tool checks the place again when it opens the file."""
-    await case.permit_last_ask()
+    await linked_location.permit_last_ask()
 
     async def exchange(drafts: tuple[Draft, ...]) -> None:
         if isinstance(drafts[0].event, ToolStarted):
-            case.lead(to)
+            linked_location.turn_link(to)
 
-    case.harness.log.before = exchange
-    await case.serve_all()
+    linked_location.harness.log.before = exchange
+    await linked_location.serve_all()
 
-    (failure,) = await case.events(ToolFailed)
+    (failure,) = await linked_location.events(ToolFailed)
     assert isinstance(failure, ToolFailed)
     assert failure.error.message == "Unable to write link/a.txt"
-    assert case.written_files() == []
+    assert linked_location.written_files() == []

@@ -314,7 +314,7 @@ async def test_a_managed_output_is_read_and_searched_like_a_file(tmp_path: Path)
     assert page.structured["content"] == "two"
     assert page.structured["path"] == "/outputs/tool_1"
     matches = await run_call(searcher, here, pattern="thr", path="/outputs/tool_1")
-    assert [(item["path"], item["line"]) for item in matches.structured["value"]] == [
+    assert [(match["path"], match["line"]) for match in matches.structured["value"]] == [
         ("/outputs/tool_1", 3)
     ]
     message = await failure_of(reader, here, path="/outputs/tool_2")
@@ -336,7 +336,7 @@ async def test_a_call_that_nobody_kept_the_permission_of_still_runs(tmp_path: Pa
 async def test_a_page_reaches_the_model_whole(tmp_path: Path, line: str) -> None:
     """J-24, L-14: a page has limits of its own, so no output limit cuts it."""
     (tmp_path / "long.txt").write_text(f"{line}\n" * 5000)
-    (reader,) = (item for item in builtins(Config()) if item.name == "read")
+    (reader,) = (tool for tool in builtins(Config()) if tool.name == "read")
     outputs = MemoryOutputs()
     retention = OutputRetention(outputs, OutputLimits(), 1 << 20)
 
@@ -351,8 +351,8 @@ async def test_a_page_reaches_the_model_whole(tmp_path: Path, line: str) -> None
 
 def test_less_than_a_page_is_shown_where_less_is_configured() -> None:
     """J-24: a smaller limit of the operator applies to pages too."""
-    for less in ({"output_bytes_max": 10_000}, {"output_lines_max": 100}):
-        config = Config.model_validate({"tools": less})
-        (reader,) = (item for item in builtins(config) if item.name == "read")
+    for limits in ({"output_bytes_max": 10_000}, {"output_lines_max": 100}):
+        config = Config.model_validate({"tools": limits})
+        (reader,) = (tool for tool in builtins(config) if tool.name == "read")
 
         assert reader.limits is None

@@ -27,8 +27,8 @@ from services.tools.tests.conftest import Harness
 
 
 def tool(**changes: Any) -> Tool:  # noqa: ANN401
-    whole = {"skills": {"config_directory": None, "sources": ["s"]}, **changes}
-    config = Config.model_validate(whole)
+    values = {"skills": {"config_directory": None, "sources": ["s"]}, **changes}
+    config = Config.model_validate(values)
     return skill.tool(config, SkillCatalog(config, WebClient(config.context)))
 
 

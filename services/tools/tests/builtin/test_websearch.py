@@ -43,7 +43,7 @@ def search_reply(*texts: str, **more: object) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "result": {"content": content, **more}}
 
 
-def answers(web: Site, body: object, mime: str = "application/json") -> None:
+def set_answer(web: Site, body: object, mime: str = "application/json") -> None:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     web.pages["/search"] = reply(raw, mime=mime)
 
@@ -68,7 +68,7 @@ def test_its_input_has_defaults_and_limits() -> None:
 
 async def test_a_search_is_one_call_of_a_tool(web: Site) -> None:
     """L-80, L-82: the key is in a header and nowhere else."""
-    answers(web, search_reply("one", "two"))
+    set_answer(web, search_reply("one", "two"))
     input_ = WebsearchInput(query="nats", numResults=3, type="fast")
 
     results = await execute(service_config(web, tool="find"), input_, CONTEXT)
@@ -85,7 +85,7 @@ async def test_a_search_is_one_call_of_a_tool(web: Site) -> None:
 
 async def test_a_key_may_go_in_another_header(web: Site) -> None:
     """L-82."""
-    answers(web, search_reply("one"))
+    set_answer(web, search_reply("one"))
 
     await execute(
         service_config(web, api_key_header="x-api-key"), WebsearchInput(query="q"), CONTEXT
@@ -111,7 +111,7 @@ def test_the_provider_is_the_one_that_is_set_else_one_per_session() -> None:
 async def test_an_event_stream_is_read_too(web: Site) -> None:
     """L-82."""
     stream = f": hello\nevent: message\ndata: {json.dumps(search_reply('streamed'))}\n\n"
-    answers(web, stream.encode(), "text/event-stream")
+    set_answer(web, stream.encode(), "text/event-stream")
 
     results = await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
 
@@ -123,7 +123,7 @@ async def test_an_event_stream_is_read_too(web: Site) -> None:
 )
 async def test_nothing_found_is_a_fixed_text(web: Site, empty: dict[str, Any]) -> None:
     """L-82."""
-    answers(web, empty)
+    set_answer(web, empty)
 
     assert (
         await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
@@ -132,9 +132,9 @@ async def test_nothing_found_is_a_fixed_text(web: Site, empty: dict[str, Any]) -
 
 async def test_a_key_never_reaches_what_is_told(web: Site) -> None:
     """L-82: the tool hides the key even in a reply that repeats it."""
-    answers(web, search_reply(f"your key is {KEY}"))
+    set_answer(web, search_reply(f"your key is {KEY}"))
     results = await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
-    answers(web, {"error": {"code": -1, "message": f"bad key {KEY}"}})
+    set_answer(web, {"error": {"code": -1, "message": f"bad key {KEY}"}})
     with pytest.raises(CallFailed) as error:
         await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
 

@@ -28,32 +28,32 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def observer(**context: Any) -> Observer:  # noqa: ANN401
+def make_observer(**context: Any) -> Observer:  # noqa: ANN401
     whole = {"context": {"global_file": None, **context}, "skills": {"config_directory": None}}
     return Observer(Config.model_validate(whole))
 
 
 async def observe_instructions(
-    by: Observer, at: Path, *read_directories: Path
+    observer: Observer, at: Path, *read_directories: Path
 ) -> ObservedSource | UnavailableSource | None:
     request = ObserveContext(
         location=LocationRef(directory=str(at)), touched=tuple(map(str, read_directories))
     )
-    sample = await by.observe(request)
+    sample = await observer.observe(request)
     return next(
         (observation for observation in sample.observations if observation.key == instructions.KEY),
         None,
     )
 
 
-async def baseline_of(by: Observer, at: Path, *read_directories: Path) -> str:
-    observation = await observe_instructions(by, at, *read_directories)
+async def baseline_of(observer: Observer, at: Path, *read_directories: Path) -> str:
+    observation = await observe_instructions(observer, at, *read_directories)
     assert isinstance(observation, ObservedSource), observation
     return observation.baseline
 
 
-async def reason(by: Observer, at: Path) -> tuple[str, str]:
-    source = await observe_instructions(by, at)
+async def unavailable_reason(observer: Observer, at: Path) -> tuple[str, str]:
+    source = await observe_instructions(observer, at)
     assert isinstance(source, UnavailableSource), source
     return source.why, source.reason
 
@@ -67,7 +67,9 @@ async def test_global_first_then_from_the_directory_up_to_the_root(
     (project / "AGENTS.md").write_text("root")
     (project / "src" / "api" / "AGENTS.md").write_text("api\n")
 
-    assert await baseline_of(observer(global_file=str(everywhere)), project / "src" / "api") == (
+    assert await baseline_of(
+        make_observer(global_file=str(everywhere)), project / "src" / "api"
+    ) == (
         f"Instructions from {everywhere}:\nglobal\n\n"
         f"Instructions from {project}/src/api/AGENTS.md:\napi\n\n\n"
         f"Instructions from {project}/AGENTS.md:\nroot"
@@ -76,13 +78,13 @@ async def test_global_first_then_from_the_directory_up_to_the_root(
 
 async def test_any_change_is_told_by_everything_that_applies_now(project: Path) -> None:
     """M-04: the update holds all instructions that still apply and replaces the earlier text."""
-    by = observer()
+    observer = make_observer()
     (project / "AGENTS.md").write_text("root")
     (project / "src" / "AGENTS.md").write_text("src")
-    first = await observe_instructions(by, project / "src")
+    first = await observe_instructions(observer, project / "src")
     (project / "src" / "AGENTS.md").unlink()
 
-    second = await observe_instructions(by, project / "src")
+    second = await observe_instructions(observer, project / "src")
 
     assert isinstance(first, ObservedSource)
     assert isinstance(second, ObservedSource)
@@ -93,12 +95,12 @@ async def test_any_change_is_told_by_everything_that_applies_now(project: Path) 
 
 async def test_losing_the_last_file_revokes_them_all(project: Path) -> None:
     """M-05: the source is absent, the model reads the revocation, and the snapshot is empty."""
-    by = observer()
+    observer = make_observer()
     (project / "AGENTS.md").write_text("root")
-    first = await observe_instructions(by, project)
+    first = await observe_instructions(observer, project)
     (project / "AGENTS.md").unlink()
 
-    assert await observe_instructions(by, project) is None
+    assert await observe_instructions(observer, project) is None
     assert isinstance(first, ObservedSource)
     outcome = epoch.reconcile(snapshot(first), ContextSample(observations=()))
     assert outcome == Updated(REVOKED, {})
@@ -108,17 +110,19 @@ async def test_an_empty_file_counts(project: Path) -> None:
     """M-06: an empty file is an instruction file too."""
     (project / "AGENTS.md").touch()
 
-    assert await baseline_of(observer(), project) == f"Instructions from {project}/AGENTS.md:\n"
+    assert (
+        await baseline_of(make_observer(), project) == f"Instructions from {project}/AGENTS.md:\n"
+    )
 
 
 async def test_a_value_tells_paths_and_contents_apart_and_is_small(project: Path) -> None:
     """F-05: the snapshot holds a digest instead of the text."""
-    by = observer()
+    observer = make_observer()
     (project / "AGENTS.md").write_text("x" * 10_000)
-    first = await observe_instructions(by, project)
+    first = await observe_instructions(observer, project)
     (project / "AGENTS.md").write_text("y" * 10_000)
 
-    second = await observe_instructions(by, project)
+    second = await observe_instructions(observer, project)
 
     assert isinstance(first, ObservedSource)
     assert isinstance(second, ObservedSource)
@@ -182,18 +186,18 @@ async def test_a_file_that_cannot_be_read_makes_the_source_unavailable(
     project: Path, spoil: Callable[[Path], None], why: str
 ) -> None:
     """M-07, M-08, M-09, F-37: the reason is typed, and the last good value stays in force."""
-    by = observer()
+    observer = make_observer()
     (project / "AGENTS.md").write_text("good")
-    good = await observe_instructions(by, project)
+    good = await observe_instructions(observer, project)
     (project / "AGENTS.md").unlink()
     spoil(project / "AGENTS.md")
 
-    code, message = await reason(by, project)
+    code, message = await unavailable_reason(observer, project)
 
     assert code == why
     assert "AGENTS.md" in message
     assert isinstance(good, ObservedSource)
-    source = await observe_instructions(by, project)
+    source = await observe_instructions(observer, project)
     assert source is not None
     outcome = epoch.reconcile(snapshot(good), ContextSample(observations=(source,)))
     assert outcome == ContextUnchanged()
@@ -207,9 +211,9 @@ async def test_a_new_session_begins_with_the_others_and_knows_what_is_missing(
     everywhere = tmp_path / "everywhere.md"
     everywhere.write_text("global")
     spoil(project / "AGENTS.md")
-    by = observer(global_file=str(everywhere))
+    observer = make_observer(global_file=str(everywhere))
 
-    unavailable = await observe_instructions(by, project)
+    unavailable = await observe_instructions(observer, project)
 
     assert isinstance(unavailable, UnavailableSource)
     baseline = epoch.initialise(ContextSample(observations=(unavailable,)))
@@ -221,7 +225,7 @@ async def test_a_new_session_begins_with_the_others_and_knows_what_is_missing(
     bad = project / "AGENTS.md"
     bad.rmdir() if bad.is_dir() and not bad.is_symlink() else bad.unlink()
     bad.write_text("good")
-    source = await observe_instructions(by, project)
+    source = await observe_instructions(observer, project)
     assert source is not None
     outcome = epoch.reconcile(baseline.snapshot, ContextSample(observations=(source,)))
     assert isinstance(outcome, Updated)
@@ -233,7 +237,7 @@ async def test_what_goes_beyond_the_limit_of_all_is_missing(project: Path) -> No
     (project / "src" / "AGENTS.md").write_text("near")
     (project / "AGENTS.md").write_text("x" * 100)
 
-    source = await observe_instructions(observer(total_bytes_max=50), project / "src")
+    source = await observe_instructions(make_observer(total_bytes_max=50), project / "src")
 
     assert isinstance(source, UnavailableSource)
     assert source.instead is not None
@@ -249,14 +253,17 @@ async def test_a_forbidden_file_is_unavailable(project: Path) -> None:
     (project / "AGENTS.md").write_text("secret")
     (project / "AGENTS.md").chmod(0)
 
-    assert (await reason(observer(), project))[0] == "unreadable"
+    assert (await unavailable_reason(make_observer(), project))[0] == "unreadable"
 
 
 async def test_a_missing_global_file_is_plain_absence(project: Path) -> None:
     """M-08: the global file is optional, also in a home that does not exist."""
-    assert await observe_instructions(observer(global_file="/nowhere/AGENTS.md"), project) is None
     assert (
-        await observe_instructions(observer(global_file="~nobody-here/AGENTS.md"), project) is None
+        await observe_instructions(make_observer(global_file="/nowhere/AGENTS.md"), project) is None
+    )
+    assert (
+        await observe_instructions(make_observer(global_file="~nobody-here/AGENTS.md"), project)
+        is None
     )
 
 
@@ -268,7 +275,8 @@ async def test_bounds_are_canonical_and_one_file_is_told_once(project: Path) -> 
     behind.symlink_to(project / "src")
 
     assert (
-        await baseline_of(observer(), behind) == f"Instructions from {project}/src/AGENTS.md:\nroot"
+        await baseline_of(make_observer(), behind)
+        == f"Instructions from {project}/src/AGENTS.md:\nroot"
     )
 
 
@@ -278,9 +286,9 @@ async def test_project_files_can_be_left_out(project: Path, tmp_path: Path) -> N
     everywhere.write_text("global")
     (project / "AGENTS.md").write_text("root")
 
-    by = observer(project=False, global_file=str(everywhere))
+    observer = make_observer(project=False, global_file=str(everywhere))
 
-    assert await baseline_of(by, project) == f"Instructions from {everywhere}:\nglobal"
+    assert await baseline_of(observer, project) == f"Instructions from {everywhere}:\nglobal"
 
 
 def test_a_location_outside_its_project_scans_nothing() -> None:
@@ -294,7 +302,7 @@ async def test_without_a_repository_only_the_directory_itself_counts(tmp_path: P
     (tmp_path / "AGENTS.md").write_text("above")
     (tmp_path / "here").mkdir()
 
-    assert await observe_instructions(observer(), tmp_path / "here") is None
+    assert await observe_instructions(make_observer(), tmp_path / "here") is None
 
 
 async def test_other_names_stand_in_where_the_first_is_missing(project: Path) -> None:
@@ -303,7 +311,7 @@ async def test_other_names_stand_in_where_the_first_is_missing(project: Path) ->
     (project / "OTHER.md").write_text("shadowed")
     (project / "src" / "OTHER.md").write_text("src")
 
-    assert await baseline_of(observer(names=("AGENTS.md", "OTHER.md")), project / "src") == (
+    assert await baseline_of(make_observer(names=("AGENTS.md", "OTHER.md")), project / "src") == (
         f"Instructions from {project}/src/OTHER.md:\nsrc\n\n"
         f"Instructions from {project}/AGENTS.md:\nroot"
     )
@@ -320,9 +328,11 @@ async def test_configured_files_and_patterns_follow_in_their_order(
     extra = tmp_path / "extra.md"
     extra.write_text("extra")
 
-    by = observer(instructions=(str(extra), "docs/*.md", "docs/a.md", "missing.md", "no/*.md"))
+    observer = make_observer(
+        instructions=(str(extra), "docs/*.md", "docs/a.md", "missing.md", "no/*.md")
+    )
 
-    assert await baseline_of(by, project) == (
+    assert await baseline_of(observer, project) == (
         f"Instructions from {extra}:\nextra\n\n"
         f"Instructions from {project}/docs/a.md:\na.md\n\n"
         f"Instructions from {project}/docs/b.md:\nb.md"
@@ -333,8 +343,12 @@ async def test_a_relative_entry_stays_in_the_project(project: Path) -> None:
     """M-02, M-12: the project controls these files, so a link must not lead out."""
     (project / "rules.md").symlink_to("/etc/hostname")
 
-    assert (await reason(observer(instructions=("rules.md",)), project))[0] == "outside"
-    assert (await reason(observer(instructions=("../AGENTS.md",)), project))[0] == "outside"
+    assert (await unavailable_reason(make_observer(instructions=("rules.md",)), project))[
+        0
+    ] == "outside"
+    assert (await unavailable_reason(make_observer(instructions=("../AGENTS.md",)), project))[
+        0
+    ] == "outside"
 
 
 async def test_a_directory_with_the_characters_of_a_pattern_is_no_pattern(tmp_path: Path) -> None:
@@ -343,18 +357,18 @@ async def test_a_directory_with_the_characters_of_a_pattern_is_no_pattern(tmp_pa
     place.mkdir()
     (place / "rules.md").write_text("rules")
 
-    assert (await baseline_of(observer(instructions=("*.md",)), place)).endswith("rules")
+    assert (await baseline_of(make_observer(instructions=("*.md",)), place)).endswith("rules")
 
 
 async def test_instructions_below_join_after_something_there_was_read(project: Path) -> None:
     """P-12, L-28, M-12: the outermost directory comes first, inside the location only."""
     for place in (project, project / "src", project / "src" / "api"):
         (place / "AGENTS.md").write_text(place.name)
-    by = observer()
+    observer = make_observer()
 
-    assert "api" not in await baseline_of(by, project)
+    assert "api" not in await baseline_of(observer, project)
     assert await baseline_of(
-        by, project, project / "src" / "api", project / "gone", Path("/etc")
+        observer, project, project / "src" / "api", project / "gone", Path("/etc")
     ) == (
         f"Instructions from {project}/AGENTS.md:\nrepo\n\n"
         f"Instructions from {project}/src/AGENTS.md:\nsrc\n\n"
@@ -368,7 +382,7 @@ async def test_a_link_below_that_leads_out_is_not_followed(project: Path, tmp_pa
     (tmp_path / "elsewhere" / "AGENTS.md").write_text("never")
     (project / "lib").symlink_to(tmp_path / "elsewhere")
 
-    assert await observe_instructions(observer(), project, project / "lib") is None
+    assert await observe_instructions(make_observer(), project, project / "lib") is None
 
 
 async def test_all_instructions_together_have_a_limit(project: Path) -> None:
@@ -376,9 +390,9 @@ async def test_all_instructions_together_have_a_limit(project: Path) -> None:
     (project / "AGENTS.md").write_text("x" * 600)
     (project / "src" / "AGENTS.md").write_text("y" * 600)
 
-    by = observer(total_bytes_max=1000)
+    observer = make_observer(total_bytes_max=1000)
 
-    assert (await reason(by, project / "src"))[0] == "too-large"
+    assert (await unavailable_reason(observer, project / "src"))[0] == "too-large"
 
 
 async def test_a_name_cannot_pretend_to_be_a_line_of_its_own(project: Path) -> None:
@@ -391,7 +405,7 @@ async def test_a_name_cannot_pretend_to_be_a_line_of_its_own(project: Path) -> N
     (nameless / "rules.md").write_text("bytes")
     entry = str(project / "*" / "rules.md")
 
-    baseline = await baseline_of(observer(instructions=(entry,)), strange)
+    baseline = await baseline_of(make_observer(instructions=(entry,)), strange)
 
     first, second = baseline.split("\n\n")
     assert (

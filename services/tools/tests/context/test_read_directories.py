@@ -71,12 +71,15 @@ def tool_succeeded(output: dict[str, Any]) -> ToolSucceeded:
 
 async def has_joined(place: Path, session: Session) -> bool:
     context = {"global_file": None}
-    by = Observer(Config.model_validate({"context": context, "skills": {"config_directory": None}}))
+    observer = Observer(
+        Config.model_validate({"context": context, "skills": {"config_directory": None}})
+    )
     request = ObserveContext(
         location=LocationRef(directory=str(place)), touched=session.read_directories
     )
     observations = {
-        observation.key: observation for observation in (await by.observe(request)).observations
+        observation.key: observation
+        for observation in (await observer.observe(request)).observations
     }
     source = observations.get(instructions.KEY)
     return isinstance(source, ObservedSource) and MARK in source.baseline

@@ -42,7 +42,7 @@ def eventlog() -> EventLog:
 
 
 @pytest.fixture
-def plugins(eventlog: EventLog) -> RegisteredSources:
+def sources(eventlog: EventLog) -> RegisteredSources:
     return RegisteredSources(eventlog, "default", 1.0)
 
 
@@ -65,33 +65,39 @@ def set_loader(
 
 
 async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
-    eventlog: EventLog, plugins: RegisteredSources
+    eventlog: EventLog, sources: RegisteredSources
 ) -> None:
     """F-19, F-50: loaders run in parallel, so the slowest one sets the time."""
     together = asyncio.Barrier(2)
     for key in ("zoo/b", "acme/a"):
-        await plugins.register(source(key))
+        await sources.register(source(key))
         set_loader(eventlog, key, {"data": {**WEATHER, "value": key}}, together.wait)
 
-    first = await plugins.observe(REQUEST)
+    first = await sources.observe(REQUEST)
     set_loader(eventlog, "acme/a", {"data": {**WEATHER, "value": 2}})
     set_loader(eventlog, "zoo/b", {"data": {**WEATHER, "value": 3}})
-    second = await plugins.observe(REQUEST)
+    second = await sources.observe(REQUEST)
 
-    assert [(item.key, item.value) for item in first if isinstance(item, ObservedSource)] == [
+    assert [
+        (observation.key, observation.value)
+        for observation in first
+        if isinstance(observation, ObservedSource)
+    ] == [
         ("acme/a", "acme/a"),
         ("zoo/b", "zoo/b"),
     ]
-    assert [item.value for item in second if isinstance(item, ObservedSource)] == [2, 3]
+    assert [
+        observation.value for observation in second if isinstance(observation, ObservedSource)
+    ] == [2, 3]
 
 
-async def test_nothing_registered_adds_nothing(plugins: RegisteredSources) -> None:
+async def test_nothing_registered_adds_nothing(sources: RegisteredSources) -> None:
     """F-22: an empty register adds no observation."""
-    assert await plugins.observe(REQUEST) == ()
+    assert await sources.observe(REQUEST) == ()
 
 
 async def test_a_loader_is_told_what_is_observed(
-    eventlog: EventLog, plugins: RegisteredSources
+    eventlog: EventLog, sources: RegisteredSources
 ) -> None:
     """F-50: the request has the location, the agent and the read directories."""
     bodies: list[bytes] = []
@@ -100,11 +106,11 @@ async def test_a_loader_is_told_what_is_observed(
         bodies.append(body)
         return b'{"data": null}'
 
-    await plugins.register(source("acme/a"))
+    await sources.register(source("acme/a"))
     assert isinstance(eventlog.requests, MemoryRequests)
     eventlog.requests.answerers["acme.a"] = record_body
 
-    await plugins.observe(REQUEST)
+    await sources.observe(REQUEST)
 
     assert json.loads(bodies[0]) == {
         "location": {"directory": "/w"},
@@ -113,18 +119,18 @@ async def test_a_loader_is_told_what_is_observed(
     }
 
 
-async def test_a_second_service_with_one_key_is_refused(plugins: RegisteredSources) -> None:
+async def test_a_second_service_with_one_key_is_refused(sources: RegisteredSources) -> None:
     """F-20: the error is typed; the first service stays and may register again."""
     first = source("acme/a")
     other = SourceRegistration(key="acme/a", subject="elsewhere")
 
-    assert await plugins.register(first) == first
-    assert await plugins.register(first) == first
+    assert await sources.register(first) == first
+    assert await sources.register(first) == first
     with pytest.raises(Conflict) as refusal:
-        await plugins.register(other)
+        await sources.register(other)
 
     assert refusal.value.body.resource == "acme/a"
-    body = await answer_of(SourceRegistration, other.model_dump_json().encode(), plugins.register)
+    body = await answer_of(SourceRegistration, other.model_dump_json().encode(), sources.register)
     assert body["error"]["_tag"] == "ConflictError"
 
 
@@ -138,11 +144,11 @@ async def test_a_second_service_with_one_key_is_refused(plugins: RegisteredSourc
     ],
 )
 async def test_what_is_ours_cannot_be_registered(
-    plugins: RegisteredSources, key: str, subject: str, field: str
+    sources: RegisteredSources, key: str, subject: str, field: str
 ) -> None:
     """F-20: Fairlead's own keys and subjects are refused, where a request could be a command."""
     with pytest.raises(InvalidRequest) as refusal:
-        await plugins.register(SourceRegistration(key=key, subject=subject))
+        await sources.register(SourceRegistration(key=key, subject=subject))
 
     assert refusal.value.body.field == field
 
@@ -163,70 +169,70 @@ async def test_what_is_ours_cannot_be_registered(
     ],
 )
 async def test_what_is_no_registration_is_refused_with_a_typed_error(
-    plugins: RegisteredSources, body: bytes
+    sources: RegisteredSources, body: bytes
 ) -> None:
     """F-01, F-20: every malformed registration gets an answer."""
-    answer = await answer_of(SourceRegistration, body, plugins.register)
+    answer = await answer_of(SourceRegistration, body, sources.register)
 
     assert answer["error"]["_tag"] == "InvalidRequestError"
 
 
-async def test_sessions_wait_only_for_a_source_that_says_so(plugins: RegisteredSources) -> None:
+async def test_sessions_wait_only_for_a_source_that_says_so(sources: RegisteredSources) -> None:
     """F-06: a missing service delays the first turn only when its source is required."""
-    await plugins.register(source("acme/a"))
-    await plugins.register(source("acme/b").model_copy(update={"required": True}))
+    await sources.register(source("acme/a"))
+    await sources.register(source("acme/b").model_copy(update={"required": True}))
 
-    sample = ContextSample(observations=await plugins.observe(REQUEST))
+    sample = ContextSample(observations=await sources.observe(REQUEST))
 
     assert epoch.initialise(sample) == epoch.Blocked(("acme/b",))
 
 
-async def test_there_is_a_limit(plugins: RegisteredSources) -> None:
+async def test_there_is_a_limit(sources: RegisteredSources) -> None:
     """F-20: a loop that registers sources cannot fill the sample."""
     for at in range(SOURCES_MAX):
-        await plugins.register(source(f"acme/{at}"))
+        await sources.register(source(f"acme/{at}"))
 
     with pytest.raises(LimitReached):
-        await plugins.register(source("acme/more"))
-    await plugins.register(source("acme/0"))
+        await sources.register(source("acme/more"))
+    await sources.register(source("acme/0"))
 
 
 async def test_what_is_taken_back_follows_the_removal_rules(
-    eventlog: EventLog, plugins: RegisteredSources
+    eventlog: EventLog, sources: RegisteredSources
 ) -> None:
     """F-11, F-21: the sample lacks the source, and the model reads its removal text."""
     set_loader(eventlog, "acme/a", {"data": WEATHER})
-    await plugins.register(source("acme/a"))
-    baseline = epoch.initialise(ContextSample(observations=await plugins.observe(REQUEST)))
+    await sources.register(source("acme/a"))
+    baseline = epoch.initialise(ContextSample(observations=await sources.observe(REQUEST)))
     assert isinstance(baseline, epoch.Baseline)
 
-    remaining = await plugins.remove(RemoveSource(key="acme/a"))
+    remaining = await sources.remove(RemoveSource(key="acme/a"))
 
     assert remaining.sources == ()
-    sample = ContextSample(observations=await plugins.observe(REQUEST))
+    sample = ContextSample(observations=await sources.observe(REQUEST))
     assert epoch.reconcile(baseline.snapshot, sample) == epoch.Updated("No weather.", {})
-    assert await plugins.remove(RemoveSource(key="acme/a")) == remaining
+    assert await sources.remove(RemoveSource(key="acme/a")) == remaining
 
 
 async def test_a_loader_may_say_that_there_is_nothing_now(
-    eventlog: EventLog, plugins: RegisteredSources
+    eventlog: EventLog, sources: RegisteredSources
 ) -> None:
     """F-11: the source is absent, which is not unavailable."""
-    await plugins.register(source("acme/a"))
+    await sources.register(source("acme/a"))
     set_loader(eventlog, "acme/a", {"data": None})
 
-    assert await plugins.observe(REQUEST) == ()
+    assert await sources.observe(REQUEST) == ()
 
 
 async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
-    eventlog: EventLog, plugins: RegisteredSources
+    eventlog: EventLog, sources: RegisteredSources
 ) -> None:
     """F-10, F-21: a dead service stays registered, and each source has its own timeout."""
-    await plugins.register(source("acme/gone"))
-    await plugins.register(source("acme/hung", timeout_ms=20))
+    await sources.register(source("acme/gone"))
+    await sources.register(source("acme/hung", timeout_ms=20))
     set_loader(eventlog, "acme/hung", {"data": WEATHER}, asyncio.Event().wait)
 
-    absent, hung = await plugins.observe(REQUEST)
+    absent, hung = await sources.observe(REQUEST)
 
     sample = ContextSample(observations=(absent, hung))
     assert isinstance(epoch.initialise(sample), epoch.Baseline)
@@ -259,15 +265,15 @@ async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
     ],
 )
 async def test_rubbish_is_unavailable_with_a_typed_reason(
-    eventlog: EventLog, plugins: RegisteredSources, answer: object, why: str
+    eventlog: EventLog, sources: RegisteredSources, answer: object, why: str
 ) -> None:
     """F-17, F-22: a bad answer of one service affects neither the others nor the session."""
-    await plugins.register(source("acme/bad"))
-    await plugins.register(source("acme/good"))
+    await sources.register(source("acme/bad"))
+    await sources.register(source("acme/good"))
     set_loader(eventlog, "acme/bad", answer)
     set_loader(eventlog, "acme/good", {"data": WEATHER})
 
-    bad, good = await plugins.observe(REQUEST)
+    bad, good = await sources.observe(REQUEST)
 
     assert isinstance(bad, UnavailableSource)
     assert bad.why == why
@@ -276,11 +282,11 @@ async def test_rubbish_is_unavailable_with_a_typed_reason(
 
 
 async def test_a_registration_outlives_the_process_that_took_it(
-    eventlog: EventLog, plugins: RegisteredSources
+    eventlog: EventLog, sources: RegisteredSources
 ) -> None:
     """F-50: every worker asks the same sources, also after a restart."""
     set_loader(eventlog, "acme/a", {"data": WEATHER})
-    await plugins.register(source("acme/a"))
+    await sources.register(source("acme/a"))
 
     (observation,) = await RegisteredSources(eventlog, "default", 1.0).observe(REQUEST)
 
@@ -325,25 +331,25 @@ async def test_a_register_that_cannot_be_read_removes_nothing(
 
 
 async def test_a_registration_that_nobody_can_read_is_left_out(
-    eventlog: EventLog, plugins: RegisteredSources
+    eventlog: EventLog, sources: RegisteredSources
 ) -> None:
     """F-18: a newer release may have written the registration."""
     await eventlog.sources.add("default", "acme/odd", b"{}")
     set_loader(eventlog, "acme/a", {"data": WEATHER})
-    await plugins.register(source("acme/a"))
+    await sources.register(source("acme/a"))
 
-    assert [item.key for item in await plugins.observe(REQUEST)] == ["acme/a"]
+    assert [observation.key for observation in await sources.observe(REQUEST)] == ["acme/a"]
 
 
 async def test_other_services_speak_after_the_built_in_sources(
-    eventlog: EventLog, plugins: RegisteredSources, tmp_path: Path
+    eventlog: EventLog, sources: RegisteredSources, tmp_path: Path
 ) -> None:
     """F-25: the keys do not matter."""
     set_loader(eventlog, "aaa/a", {"data": WEATHER})
-    await plugins.register(source("aaa/a"))
+    await sources.register(source("aaa/a"))
     request = ObserveContext(location=LocationRef(directory=str(tmp_path)))
 
-    sample = await Observer(Config(), plugins).observe(request)
+    sample = await Observer(Config(), sources).observe(request)
 
     keys = [observation.key for observation in sample.observations]
     assert keys[:2] == ["core/environment", "core/date"]

@@ -23,7 +23,7 @@ async def pages() -> AsyncIterator[Pages]:
         yield server
 
 
-def observer(pages: Pages, tmp_path: Path, **context: Any) -> Observer:  # noqa: ANN401
+def make_observer(pages: Pages, tmp_path: Path, **context: Any) -> Observer:  # noqa: ANN401
     context_config = {
         "global_file": None,
         "cache": str(tmp_path / "cache"),
@@ -35,8 +35,8 @@ def observer(pages: Pages, tmp_path: Path, **context: Any) -> Observer:  # noqa:
     )
 
 
-async def observe_instructions(by: Observer, at: Path) -> ObservedSource | UnavailableSource:
-    sample = await by.observe(ObserveContext(location=LocationRef(directory=str(at))))
+async def observe_instructions(observer: Observer, at: Path) -> ObservedSource | UnavailableSource:
+    sample = await observer.observe(ObserveContext(location=LocationRef(directory=str(at))))
     return next(
         observation for observation in sample.observations if observation.key == instructions.KEY
     )
@@ -46,10 +46,10 @@ async def test_a_page_is_an_instruction_like_a_file(pages: Pages, tmp_path: Path
     """M-12: the page follows the project's files, and is fetched again only after a while."""
     (tmp_path / "AGENTS.md").write_text("local")
     pages.said["/rules.md"] = "Sé breve.".encode()
-    by = observer(pages, tmp_path)
+    observer = make_observer(pages, tmp_path)
 
-    observations = [await observe_instructions(by, tmp_path) for _ in range(3)]
-    await by.close()
+    observations = [await observe_instructions(observer, tmp_path) for _ in range(3)]
+    await observer.close()
 
     assert isinstance(observations[0], ObservedSource)
     assert observations[0].baseline.endswith(
@@ -74,10 +74,10 @@ async def test_a_page_that_was_never_had_is_unavailable(
 ) -> None:
     """M-12: the reason is typed, and the next observation does not fetch again."""
     pages.said["/rules.md"] = reply
-    by = observer(pages, tmp_path, file_bytes_max=1000)
+    observer = make_observer(pages, tmp_path, file_bytes_max=1000)
 
-    observations = [await observe_instructions(by, tmp_path) for _ in range(2)]
-    await by.close()
+    observations = [await observe_instructions(observer, tmp_path) for _ in range(2)]
+    await observer.close()
 
     assert isinstance(observations[0], UnavailableSource)
     assert observations[0].why == why
@@ -87,10 +87,10 @@ async def test_a_page_that_was_never_had_is_unavailable(
 async def test_a_page_that_hangs_is_unavailable(pages: Pages, tmp_path: Path) -> None:
     """M-12: the fetch has a time limit."""
     pages.held = threading.Event()
-    by = observer(pages, tmp_path, fetch_timeout_s=0.1)
+    observer = make_observer(pages, tmp_path, fetch_timeout_s=0.1)
 
-    observation = await observe_instructions(by, tmp_path)
-    await by.close()
+    observation = await observe_instructions(observer, tmp_path)
+    await observer.close()
 
     assert isinstance(observation, UnavailableSource)
     assert observation.why == "timeout"
@@ -99,9 +99,9 @@ async def test_a_page_that_hangs_is_unavailable(pages: Pages, tmp_path: Path) ->
 async def test_nobody_there_is_unavailable(pages: Pages, tmp_path: Path) -> None:
     """M-12: this holds for a site that is down and for an invalid address."""
     for address in ("http://127.0.0.1:9/rules.md", "http://[broken/rules.md"):
-        by = observer(pages, tmp_path, instructions=(address,))
-        observation = await observe_instructions(by, tmp_path)
-        await by.close()
+        observer = make_observer(pages, tmp_path, instructions=(address,))
+        observation = await observe_instructions(observer, tmp_path)
+        await observer.close()
 
         assert isinstance(observation, UnavailableSource)
         assert observation.why == "unreachable"
@@ -112,34 +112,34 @@ async def test_the_last_good_page_serves_while_the_site_is_away(
 ) -> None:
     """M-12: the cached page is served at once and renewed in the background, across restarts."""
     pages.said["/rules.md"] = b"one"
-    by = observer(pages, tmp_path, refresh_s=0.01)
-    assert "one" in str(await observe_instructions(by, tmp_path))
+    observer = make_observer(pages, tmp_path, refresh_s=0.01)
+    assert "one" in str(await observe_instructions(observer, tmp_path))
     pages.said["/rules.md"] = 500
     await asyncio.sleep(0.02)
     for _ in range(3):
-        assert "one" in str(await observe_instructions(by, tmp_path))
+        assert "one" in str(await observe_instructions(observer, tmp_path))
         await asyncio.sleep(0.02)
-    await by.close()
-    later = observer(pages, tmp_path, refresh_s=0.01)
+    await observer.close()
+    next_observer = make_observer(pages, tmp_path, refresh_s=0.01)
 
-    assert "one" in str(await observe_instructions(later, tmp_path))
+    assert "one" in str(await observe_instructions(next_observer, tmp_path))
     pages.said["/rules.md"] = b"two"
     async with asyncio.timeout(20):
-        while "two" not in str(await observe_instructions(later, tmp_path)):
+        while "two" not in str(await observe_instructions(next_observer, tmp_path)):
             await asyncio.sleep(0.02)
-    await later.close()
+    await next_observer.close()
 
 
 async def test_local_changes_are_told_while_a_site_is_away(pages: Pages, tmp_path: Path) -> None:
     """M-12, F-37: a stale page does not hide a new local file."""
     pages.said["/rules.md"] = b"remote"
-    by = observer(pages, tmp_path, refresh_s=0.01)
-    await observe_instructions(by, tmp_path)
+    observer = make_observer(pages, tmp_path, refresh_s=0.01)
+    await observe_instructions(observer, tmp_path)
     pages.said["/rules.md"] = 500
     (tmp_path / "AGENTS.md").write_text("local")
 
-    observation = await observe_instructions(by, tmp_path)
-    await by.close()
+    observation = await observe_instructions(observer, tmp_path)
+    await observer.close()
 
     assert isinstance(observation, ObservedSource)
     assert "local" in observation.baseline

@@ -55,7 +55,7 @@ hostile = st.builds(
 
 
 @pytest.fixture(scope="module")
-def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("world")
     here, there = root / "here", root / "there"
     (here / "a/b").mkdir(parents=True)
@@ -71,9 +71,9 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(path=hostile)
-def test_a_path_leads_inside_or_says_that_it_does_not(harness: Path, path: str) -> None:
+def test_a_path_leads_inside_or_says_that_it_does_not(tree: Path, path: str) -> None:
     """L-01, L-04, L-05: this holds for any path, and links count by their real target."""
-    here, there = harness / "here", harness / "there"
+    here, there = tree / "here", tree / "there"
     absolute = path.format(here=here, there=there)
     try:
         place = resolve(str(here), absolute)

@@ -56,19 +56,19 @@ QUEUED = {**DOUBLE, "mode": "queue", "subject": "fairlead.job.default.math", "ti
 
 
 @dataclass
-class Office:
+class ApplicationTools:
     """A worker together with its tool verbs."""
 
     harness: Harness
-    desk: ToolVerbs
+    verbs: ToolVerbs
     worker: ToolWorker
 
     async def ask(self, verb: str, body: object, tenant: str = "default") -> dict[str, Any]:
         kinds: dict[str, tuple[Any, Callable[..., Awaitable[Any]]]] = {
-            "register": (RegisterTool, self.desk.register),
-            "unregister": (ToolRegistrationKey, self.desk.unregister),
-            "list": (ListRegisteredTools, self.desk.list_tools),
-            "settle": (SettleTool, self.desk.settle),
+            "register": (RegisterTool, self.verbs.register),
+            "unregister": (ToolRegistrationKey, self.verbs.unregister),
+            "list": (ListRegisteredTools, self.verbs.list_tools),
+            "settle": (SettleTool, self.verbs.settle),
         }
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         command, perform = kinds[verb]
@@ -95,7 +95,7 @@ class Office:
 
 
 @pytest.fixture
-def office(harness: Harness) -> Office:
+def application(harness: Harness) -> ApplicationTools:
     records = ToolRecords(
         harness.eventlog.tool_registrations,
         harness.registry,
@@ -103,7 +103,7 @@ def office(harness: Harness) -> Office:
     )
     harness.registry.refresh_with(records.refresh)
     worker = harness.worker()
-    return Office(harness, ToolVerbs(records, harness.registry, worker.lifecycle), worker)
+    return ApplicationTools(harness, ToolVerbs(records, harness.registry, worker.lifecycle), worker)
 
 
 async def double_input(body: bytes) -> bytes:
@@ -111,19 +111,21 @@ async def double_input(body: bytes) -> bytes:
     return json.dumps({"output": {"n": task.input["n"] * 2}}).encode()
 
 
-async def test_a_registered_tool_is_offered_called_and_settled(office: Office) -> None:
+async def test_a_registered_tool_is_offered_called_and_settled(
+    application: ApplicationTools,
+) -> None:
     """J-01, J-19: the catalogue shows the schema as registered, and the log gets the output."""
-    answer = await office.ask("register", DOUBLE)
-    office.serve(DOUBLE["subject"], double_input)
-    await office.call("double", n=4)
+    answer = await application.ask("register", DOUBLE)
+    application.serve(DOUBLE["subject"], double_input)
+    await application.call("double", n=4)
 
     assert answer["data"]["name"] == "double"
-    assert (await office.offered_tools())["double"].input_schema == SCHEMA
-    assert await office.serve_all() == ["{'n': 8}"]
+    assert (await application.offered_tools())["double"].input_schema == SCHEMA
+    assert await application.serve_all() == ["{'n': 8}"]
 
 
 async def test_the_key_goes_along_and_an_error_is_told_in_the_services_words(
-    office: Office,
+    application: ApplicationTools,
 ) -> None:
     """J-20: the request has a key for safe retries; the error text is the service's."""
     tasks: list[ToolTask] = []
@@ -132,17 +134,17 @@ async def test_the_key_goes_along_and_an_error_is_told_in_the_services_words(
         tasks.append(ToolTask.model_validate_json(body))
         return b'{"error": {"message": "no more numbers"}}'
 
-    await office.ask("register", DOUBLE)
-    office.serve(DOUBLE["subject"], refuse)
-    await office.call("double", n=4)
+    await application.ask("register", DOUBLE)
+    application.serve(DOUBLE["subject"], refuse)
+    await application.call("double", n=4)
 
-    assert await office.serve_all() == ["no more numbers"]
+    assert await application.serve_all() == ["no more numbers"]
     assert [(task.key, task.tenant, task.agent) for task in tasks] == [
         ("ses_1:msg_a:call_1", "default", "build")
     ]
 
 
-async def test_input_that_does_not_fit_is_never_sent(office: Office) -> None:
+async def test_input_that_does_not_fit_is_never_sent(application: ApplicationTools) -> None:
     """J-17."""
     bodies: list[bytes] = []
 
@@ -150,11 +152,11 @@ async def test_input_that_does_not_fit_is_never_sent(office: Office) -> None:
         bodies.append(body)
         return b"{}"
 
-    await office.ask("register", DOUBLE)
-    office.serve(DOUBLE["subject"], record_body)
-    await office.call("double", n="four")
+    await application.ask("register", DOUBLE)
+    application.serve(DOUBLE["subject"], record_body)
+    await application.call("double", n="four")
 
-    (message,) = await office.serve_all()
+    (message,) = await application.serve_all()
     assert message.startswith("Invalid tool input: n: 'four' is not of type 'integer'")
     assert bodies == []
 
@@ -170,30 +172,30 @@ async def test_input_that_does_not_fit_is_never_sent(office: Office) -> None:
     ],
 )
 async def test_output_that_does_not_fit_is_never_a_success(
-    office: Office, answer: bytes, message: str
+    application: ApplicationTools, answer: bytes, message: str
 ) -> None:
     """J-18."""
 
     async def answer_request(_body: bytes) -> bytes:
         return answer
 
-    await office.ask("register", DOUBLE)
-    office.serve(DOUBLE["subject"], answer_request)
-    await office.call("double", n=4)
+    await application.ask("register", DOUBLE)
+    application.serve(DOUBLE["subject"], answer_request)
+    await application.call("double", n=4)
 
-    (settlement,) = await office.serve_all()
+    (settlement,) = await application.serve_all()
     assert settlement.startswith(message)
 
 
 async def test_nobody_there_means_that_nothing_ran(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    application: ApplicationTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-20: the worker tries again first, which is safe, and the error is typed."""
     monkeypatch.setattr("fairlead_tools.registry.application.calls.PAUSES_S", (0.0,))
-    await office.ask("register", DOUBLE)
-    await office.call("double", n=4)
+    await application.ask("register", DOUBLE)
+    await application.call("double", n=4)
 
-    (message,) = await office.serve_all()
+    (message,) = await application.serve_all()
 
     assert message == "double is unavailable: no service answers for it. It was not run."
 
@@ -203,7 +205,7 @@ async def test_nobody_there_means_that_nothing_ran(
     [("once", "It may have run."), ("idempotent", "It may be called again.")],
 )
 async def test_no_answer_in_time_leaves_the_outcome_unknown(
-    office: Office, retry: str, ending: str
+    application: ApplicationTools, retry: str, ending: str
 ) -> None:
     """J-20: the call is settled as unknown and not sent again."""
     bodies: list[bytes] = []
@@ -213,106 +215,112 @@ async def test_no_answer_in_time_leaves_the_outcome_unknown(
         await asyncio.sleep(60)
         return b"{}"
 
-    await office.ask("register", {**DOUBLE, "timeoutMs": 20, "retry": retry})
-    office.serve(DOUBLE["subject"], hang)
-    await office.call("double", n=4)
+    await application.ask("register", {**DOUBLE, "timeoutMs": 20, "retry": retry})
+    application.serve(DOUBLE["subject"], hang)
+    await application.call("double", n=4)
 
-    (message,) = await office.serve_all()
+    (message,) = await application.serve_all()
     assert message == f"double did not answer: its outcome is unknown. {ending}"
     assert len(bodies) == 1
 
 
-async def test_another_schema_makes_a_call_stale_and_the_same_does_not(office: Office) -> None:
+async def test_another_schema_makes_a_call_stale_and_the_same_does_not(
+    application: ApplicationTools,
+) -> None:
     """J-05, J-06: the process that changed the registration does not matter."""
-    office.serve(DOUBLE["subject"], double_input)
-    await office.ask("register", DOUBLE)
-    await office.call("double", id_="call_1", n=1)
-    await office.ask("register", DOUBLE)
-    await office.call("double", id_="call_2", n=2)
+    application.serve(DOUBLE["subject"], double_input)
+    await application.ask("register", DOUBLE)
+    await application.call("double", id_="call_1", n=1)
+    await application.ask("register", DOUBLE)
+    await application.call("double", id_="call_2", n=2)
     other = {**SCHEMA, "properties": {"n": {"type": "number"}}}
-    assert await office.serve_all() == ["{'n': 2}", "{'n': 4}"]
+    assert await application.serve_all() == ["{'n': 2}", "{'n': 4}"]
 
-    await office.call("double", id_="call_3", n=3)
-    await office.ask("register", {**DOUBLE, "inputSchema": other})
+    await application.call("double", id_="call_3", n=3)
+    await application.ask("register", {**DOUBLE, "inputSchema": other})
 
-    assert (await office.serve_all())[-1] == "Stale tool call: double"
-    await office.call("double", id_="call_4", n=3)
-    await office.ask("unregister", {"name": "double"})
-    assert (await office.serve_all())[-1] == "Stale tool call: double"
+    assert (await application.serve_all())[-1] == "Stale tool call: double"
+    await application.call("double", id_="call_4", n=3)
+    await application.ask("unregister", {"name": "double"})
+    assert (await application.serve_all())[-1] == "Stale tool call: double"
 
 
-async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(office: Office) -> None:
+async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(
+    application: ApplicationTools,
+) -> None:
     """J-02: another worker may have advertised the tool a moment ago."""
-    await office.offered_tools()
+    await application.offered_tools()
     other = Registry()
     elsewhere = ToolRecords(
-        office.harness.eventlog.tool_registrations,
+        application.harness.eventlog.tool_registrations,
         other,
-        partial(tool_from_record, office.harness.eventlog),
+        partial(tool_from_record, application.harness.eventlog),
     )
     await elsewhere.register("default", RegisterTool.model_validate(DOUBLE))
     await elsewhere.refresh(HERE, sure=True)
     double = other.find("double", HERE)
     assert double is not None
-    office.serve(DOUBLE["subject"], double_input)
-    await office.harness.call(double, n=4)
+    application.serve(DOUBLE["subject"], double_input)
+    await application.harness.call(double, n=4)
 
-    assert await office.serve_all() == ["{'n': 8}"]
+    assert await application.serve_all() == ["{'n': 8}"]
 
 
-async def test_a_tenants_tools_are_its_own(office: Office) -> None:
+async def test_a_tenants_tools_are_its_own(application: ApplicationTools) -> None:
     """J-15."""
     theirs = {**DOUBLE, "subject": "fairlead.app.acme.math"}
 
-    assert "data" in await office.ask("register", theirs, "acme")
+    assert "data" in await application.ask("register", theirs, "acme")
 
-    assert "double" not in await office.offered_tools()
-    assert "double" in await office.offered_tools(Scope("acme", "/w"))
-    assert (await office.ask("list", {}))["data"]["tools"] == []
+    assert "double" not in await application.offered_tools()
+    assert "double" in await application.offered_tools(Scope("acme", "/w"))
+    assert (await application.ask("list", {}))["data"]["tools"] == []
 
 
-async def test_a_place_and_a_later_service_come_first_and_go_again(office: Office) -> None:
+async def test_a_place_and_a_later_service_come_first_and_go_again(
+    application: ApplicationTools,
+) -> None:
     """J-03, J-04, J-08: the order holds across services as it does inside a process."""
-    description = partial(_description, office)
-    await office.ask("register", {**DOUBLE, "service": "one", "description": "one"})
-    await office.ask("register", {**DOUBLE, "service": "two", "description": "two"})
+    description = partial(_description, application)
+    await application.ask("register", {**DOUBLE, "service": "one", "description": "one"})
+    await application.ask("register", {**DOUBLE, "service": "two", "description": "two"})
     assert await description() == "two"
-    await office.ask("register", {**DOUBLE, "service": "one", "description": "one"})
+    await application.ask("register", {**DOUBLE, "service": "one", "description": "one"})
     assert await description() == "two"
-    await office.ask("register", {**DOUBLE, "location": "/w", "description": "here"})
+    await application.ask("register", {**DOUBLE, "location": "/w", "description": "here"})
     assert await description() == "here"
 
-    await office.ask("unregister", {"name": "double", "location": "/w"})
+    await application.ask("unregister", {"name": "double", "location": "/w"})
     assert await description() == "two"
-    await office.ask("unregister", {"name": "double", "service": "two"})
+    await application.ask("unregister", {"name": "double", "service": "two"})
     assert await description() == "one"
 
 
-async def _description(office: Office) -> str:
+async def _description(application: ApplicationTools) -> str:
     await asyncio.sleep(0.002)
-    return (await office.offered_tools())["double"].description
+    return (await application.offered_tools())["double"].description
 
 
 async def test_a_service_that_vanished_takes_its_tools_along(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    application: ApplicationTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-04: a service keeps its tools by registering again in time."""
     clock = now_ms()
     monkeypatch.setattr(records_module, "now_ms", lambda: clock)
-    await office.ask("register", {**DOUBLE, "ttlMs": 5000})
+    await application.ask("register", {**DOUBLE, "ttlMs": 5000})
     clock += 4000
-    await office.ask("register", {**DOUBLE, "ttlMs": 5000})
+    await application.ask("register", {**DOUBLE, "ttlMs": 5000})
     clock += 4000
-    assert "double" in await office.offered_tools()
+    assert "double" in await application.offered_tools()
 
     clock += 2000
-    assert "double" not in await office.offered_tools()
-    assert (await office.ask("list", b""))["data"]["tools"] == []
+    assert "double" not in await application.offered_tools()
+    assert (await application.ask("list", b""))["data"]["tools"] == []
 
     clock += 2 * records_module.SWEEP_MS
-    await office.offered_tools()
-    assert isinstance(office.harness.eventlog.tool_registrations, MemoryToolRegistrations)
-    assert office.harness.eventlog.tool_registrations.values == {}
+    await application.offered_tools()
+    assert isinstance(application.harness.eventlog.tool_registrations, MemoryToolRegistrations)
+    assert application.harness.eventlog.tool_registrations.values == {}
 
 
 @pytest.mark.parametrize(
@@ -333,47 +341,49 @@ async def test_a_service_that_vanished_takes_its_tools_along(
     ],
 )
 async def test_what_cannot_be_registered_is_refused_and_leaves_nothing(
-    office: Office, change: dict[str, object], field: str | None
+    application: ApplicationTools, change: dict[str, object], field: str | None
 ) -> None:
     """J-01, J-39: the typed error names the field, and a tenant may use its own subjects only."""
-    answer = await office.ask("register", {**DOUBLE, **change})
+    answer = await application.ask("register", {**DOUBLE, **change})
 
     assert answer["error"]["_tag"] == "InvalidRequestError"
     assert answer["error"].get("field") == field
-    assert await office.offered_tools() == {}
+    assert await application.offered_tools() == {}
 
 
 async def test_a_tenant_registers_so_many_and_no_more(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    application: ApplicationTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-39."""
     monkeypatch.setattr(records_module, "TOOLS_MAX", 1)
-    await office.ask("register", DOUBLE)
+    await application.ask("register", DOUBLE)
 
-    refusal = await office.ask("register", {**DOUBLE, "name": "another"})
+    refusal = await application.ask("register", {**DOUBLE, "name": "another"})
 
     assert refusal["error"]["_tag"] == "TooManyError"
-    assert "data" in await office.ask("register", {**DOUBLE, "description": "changed"})
+    assert "data" in await application.ask("register", {**DOUBLE, "description": "changed"})
 
 
-async def queue_call(office: Office, **change: object) -> ToolTask:
+async def queue_call(application: ApplicationTools, **change: object) -> ToolTask:
     """Put a call into the queue of its service, and return the task."""
-    await office.ask("register", {**QUEUED, **change})
-    await office.call("double", n=4)
-    async with run_worker(office.worker):
-        await wait_until(lambda: bool(_queue(office).messages))
-        await _wait_until_deferred(office)
-    return ToolTask.model_validate_json(_queue(office).messages[0].payload)
+    await application.ask("register", {**QUEUED, **change})
+    await application.call("double", n=4)
+    async with run_worker(application.worker):
+        await wait_until(lambda: bool(_queue(application).messages))
+        await _wait_until_deferred(application)
+    return ToolTask.model_validate_json(_queue(application).messages[0].payload)
 
 
-def _queue(office: Office) -> Any:  # noqa: ANN401
-    assert isinstance(office.harness.eventlog.work, MemoryWorkQueues)
-    return office.harness.eventlog.work.queue("JOBS")
+def _queue(application: ApplicationTools) -> Any:  # noqa: ANN401
+    assert isinstance(application.harness.eventlog.work, MemoryWorkQueues)
+    return application.harness.eventlog.work.queue("JOBS")
 
 
-async def _wait_until_deferred(office: Office) -> None:
+async def _wait_until_deferred(application: ApplicationTools) -> None:
     async with asyncio.timeout(5):
-        while not any(isinstance(event, ToolDeferred) for event in await office.harness.events()):
+        while not any(
+            isinstance(event, ToolDeferred) for event in await application.harness.events()
+        ):
             await asyncio.sleep(0)
 
 
@@ -386,44 +396,46 @@ def _settlement(task: ToolTask, **result: object) -> dict[str, object]:
     }
 
 
-async def test_a_queued_call_holds_no_worker_and_is_settled_from_outside(office: Office) -> None:
+async def test_a_queued_call_holds_no_worker_and_is_settled_from_outside(
+    application: ApplicationTools,
+) -> None:
     """J-09: the request waits for its deadline, and a second settlement is a conflict."""
-    task = await queue_call(office)
+    task = await queue_call(application)
     assert task.deadline is not None
-    assert await office.harness.settlements() == []
+    assert await application.harness.settlements() == []
 
-    answer = await office.ask("settle", _settlement(task, output={"n": 8}))
-    again = await office.ask("settle", _settlement(task, output={"n": 9}))
+    answer = await application.ask("settle", _settlement(task, output={"n": 8}))
+    again = await application.ask("settle", _settlement(task, output={"n": 9}))
 
     assert answer["data"]["callID"] == "call_1"
     assert again["error"]["_tag"] == "ConflictError"
-    assert await office.harness.settlements() == ["{'n': 8}"]
-    assert len(office.harness.wakes) == 1
+    assert await application.harness.settlements() == ["{'n': 8}"]
+    assert len(application.harness.wakes) == 1
 
 
 @pytest.mark.parametrize("retry", ["once", "idempotent", "pure"])
 async def test_a_service_may_be_quicker_than_the_worker_that_left_it_the_call(
-    office: Office, retry: str
+    application: ApplicationTools, retry: str
 ) -> None:
     """J-09: the answer precedes the deferral in the log, and a conflict would lose it."""
-    await office.ask("register", {**QUEUED, "retry": retry})
-    await office.call("double", n=4)
-    settling: list[asyncio.Task[dict[str, Any]]] = []
+    await application.ask("register", {**QUEUED, "retry": retry})
+    await application.call("double", n=4)
+    settlement_tasks: list[asyncio.Task[dict[str, Any]]] = []
 
-    async def before(_drafts: tuple[Draft, ...]) -> None:
-        if not settling and _queue(office).messages:
-            task = ToolTask.model_validate_json(_queue(office).messages[0].payload)
-            asking = office.ask("settle", _settlement(task, output={"n": 8}))
-            settling.append(asyncio.create_task(asking))
+    async def settle_early(_drafts: tuple[Draft, ...]) -> None:
+        if not settlement_tasks and _queue(application).messages:
+            task = ToolTask.model_validate_json(_queue(application).messages[0].payload)
+            settle_request = application.ask("settle", _settlement(task, output={"n": 8}))
+            settlement_tasks.append(asyncio.create_task(settle_request))
             await asyncio.sleep(0.02)
 
-    office.harness.log.before = before
-    async with run_worker(office.worker):
-        await wait_until(lambda: bool(settling))
-        answer = await settling[0]
+    application.harness.log.before = settle_early
+    async with run_worker(application.worker):
+        await wait_until(lambda: bool(settlement_tasks))
+        answer = await settlement_tasks[0]
 
     assert answer.get("data") == {"sessionID": "ses_1", "callID": "call_1"}
-    assert await office.harness.settlements() == ["{'n': 8}"]
+    assert await application.harness.settlements() == ["{'n': 8}"]
 
 
 @pytest.mark.parametrize(
@@ -434,31 +446,31 @@ async def test_a_service_may_be_quicker_than_the_worker_that_left_it_the_call(
     ],
 )
 async def test_a_settlement_is_checked_like_any_other_result(
-    office: Office, result: dict[str, object], message: str
+    application: ApplicationTools, result: dict[str, object], message: str
 ) -> None:
     """J-18, J-20."""
-    task = await queue_call(office)
+    task = await queue_call(application)
 
-    await office.ask("settle", _settlement(task, **result))
+    await application.ask("settle", _settlement(task, **result))
 
-    (settlement,) = await office.harness.settlements()
+    (settlement,) = await application.harness.settlements()
     assert settlement.startswith(message)
 
 
 async def test_a_settlement_from_outside_is_bounded_and_kept_like_any_other(
-    office: Office,
+    application: ApplicationTools,
 ) -> None:
     """J-24, J-26, J-30: the log holds the same, whoever settles the call."""
-    task = await queue_call(office)
+    task = await queue_call(application)
     text = "".join(f"{number}\n" for number in range(5000))
     result = {"output": {"n": 8}, "content": [{"type": "text", "text": text}]}
 
-    await office.ask("settle", _settlement(task, **result))
+    await application.ask("settle", _settlement(task, **result))
 
-    await _check_bounded(office, text)
+    await _check_bounded(application, text)
 
 
-async def test_an_answer_is_bounded_and_kept_like_any_other(office: Office) -> None:
+async def test_an_answer_is_bounded_and_kept_like_any_other(application: ApplicationTools) -> None:
     """J-24, J-26, J-30."""
     text = "".join(f"{number}\n" for number in range(5000))
 
@@ -466,61 +478,63 @@ async def test_an_answer_is_bounded_and_kept_like_any_other(office: Office) -> N
         result = {"output": {"n": 8}, "content": [{"type": "text", "text": text}]}
         return json.dumps(result).encode()
 
-    await office.ask("register", DOUBLE)
-    office.serve(DOUBLE["subject"], answer)
-    await office.call("double", n=4)
-    await office.serve_all()
+    await application.ask("register", DOUBLE)
+    application.serve(DOUBLE["subject"], answer)
+    await application.call("double", n=4)
+    await application.serve_all()
 
-    await _check_bounded(office, text)
+    await _check_bounded(application, text)
 
 
-async def _check_bounded(office: Office, text: str) -> None:
-    events = await office.harness.events()
+async def _check_bounded(application: ApplicationTools, text: str) -> None:
+    events = await application.harness.events()
     (event,) = [event for event in events if isinstance(event, ToolSucceeded)]
     (text_part,) = event.content
     assert isinstance(text_part, TextContent)
     assert text_part.text.count("\n") < LINES_MAX
     (path,) = event.output_paths or ()
-    outputs = office.harness.eventlog.outputs
+    outputs = application.harness.eventlog.outputs
     assert isinstance(outputs, MemoryOutputs)
     assert outputs.outputs["default", managed_id(path) or ""][0].decode() == text
 
 
 @pytest.mark.parametrize("registration", [DOUBLE, QUEUED])
 async def test_a_tool_of_others_is_asked_about_and_denied_like_ours(
-    office: Office, registration: dict[str, Any]
+    application: ApplicationTools, registration: dict[str, Any]
 ) -> None:
     """K-02, K-05, K-12: nothing is sent before a person permits it."""
-    await office.ask("register", {**registration, "action": "sums"})
-    await office.call("double", n=4)
+    await application.ask("register", {**registration, "action": "sums"})
+    await application.call("double", n=4)
 
-    assert await _settlements_with_rule(office, "ask") == []
+    assert await _settlements_with_rule(application, "ask") == []
     (ask,) = [
-        event for event in await office.harness.events() if isinstance(event, PermissionAsked)
+        event for event in await application.harness.events() if isinstance(event, PermissionAsked)
     ]
     assert (ask.request.action, ask.request.save) == ("sums", ("*",))
-    assert _queue(office).messages == []
+    assert _queue(application).messages == []
 
-    await office.call("double", id_="call_2", n=4)
-    (settlement,) = await _settlements_with_rule(office, "deny")
+    await application.call("double", id_="call_2", n=4)
+    (settlement,) = await _settlements_with_rule(application, "deny")
     assert settlement.startswith("Permission denied: sums")
 
 
-async def _settlements_with_rule(office: Office, effect: str) -> list[str]:
+async def _settlements_with_rule(application: ApplicationTools, effect: str) -> list[str]:
     """Run a worker under a rule with this effect, and return the settlements."""
     rule = {"action": "sums", "resource": "*", "effect": effect}
     rules = Config.model_validate({"permissions": [rule]}).rules
-    harness = office.harness
+    harness = application.harness
     worker = ToolWorker("wkr_a", harness.eventlog, harness.registry, harness.settings, rules)
     async with run_worker(worker):
         await wait_until(lambda: not harness.jobs)
     return await harness.settlements()
 
 
-async def test_an_interrupt_ends_a_call_that_waits_in_a_queue(office: Office) -> None:
+async def test_an_interrupt_ends_a_call_that_waits_in_a_queue(
+    application: ApplicationTools,
+) -> None:
     """E-16: its request is acknowledged, and a later settlement is a conflict."""
-    task = await queue_call(office)
-    await office.harness.write(
+    task = await queue_call(application)
+    await application.harness.write(
         InterruptRequested(),
         ToolFailed(
             assistant_message_id=task.assistant_message_id,
@@ -530,30 +544,32 @@ async def test_an_interrupt_ends_a_call_that_waits_in_a_queue(office: Office) ->
         ),
     )
 
-    late = await office.ask("settle", _settlement(task, output={"n": 8}))
+    late = await application.ask("settle", _settlement(task, output={"n": 8}))
 
     assert late["error"]["_tag"] == "ConflictError"
-    assert await office.serve_all() == [INTERRUPTED_TOOL]
+    assert await application.serve_all() == [INTERRUPTED_TOOL]
 
 
-async def test_a_settlement_comes_back_after_the_tool_changed(office: Office) -> None:
+async def test_a_settlement_comes_back_after_the_tool_changed(
+    application: ApplicationTools,
+) -> None:
     """J-09: the call started before the change, so no schema checks its output."""
-    task = await queue_call(office)
-    await office.ask("unregister", {"name": "double"})
+    task = await queue_call(application)
+    await application.ask("unregister", {"name": "double"})
 
-    await office.ask("settle", _settlement(task, output={"anything": 1}))
+    await application.ask("settle", _settlement(task, output={"anything": 1}))
 
-    assert await office.harness.settlements() == ["{'anything': 1}"]
+    assert await application.harness.settlements() == ["{'anything': 1}"]
 
 
 async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    application: ApplicationTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-02: running calls, unknown calls and calls of another tenant stay unsettled."""
     monkeypatch.setattr("fairlead_tools.registry.application.verbs.READ_PAUSES_S", (0.0,))
     gate = tool("gate")
-    office.harness.registry.register(gate)
-    await office.harness.call(gate)
+    application.harness.registry.register(gate)
+    await application.harness.call(gate)
     task = ToolTask.model_validate_json(
         json.dumps(
             {
@@ -569,7 +585,7 @@ async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(
     )
 
     for tenant in ("default", "acme"):
-        refusal = await office.ask("settle", _settlement(task, output={}), tenant)
+        refusal = await application.ask("settle", _settlement(task, output={}), tenant)
         assert refusal["error"]["_tag"] == "ConflictError"
 
 
@@ -578,26 +594,28 @@ def _settlement_ids() -> dict[str, str]:
 
 
 async def test_a_queued_call_that_nobody_answers_is_settled_when_its_time_is_up(
-    office: Office,
+    application: ApplicationTools,
 ) -> None:
     """J-20: the outcome is unknown, and a later answer is a conflict."""
-    task = await queue_call(office, timeoutMs=1)
+    task = await queue_call(application, timeoutMs=1)
     await asyncio.sleep(0.01)
 
-    await office.serve_all()
+    await application.serve_all()
 
-    (failure,) = [event for event in await office.harness.events() if isinstance(event, ToolFailed)]
+    (failure,) = [
+        event for event in await application.harness.events() if isinstance(event, ToolFailed)
+    ]
     assert "its outcome is unknown" in failure.error.message
-    late = await office.ask("settle", _settlement(task, output={"n": 8}))
+    late = await application.ask("settle", _settlement(task, output={"n": 8}))
     assert late["error"]["_tag"] == "ConflictError"
 
 
 @pytest.mark.parametrize("body", [b"rubbish", b"[]", b"{}", b'{"name": null}'])
 async def test_what_is_no_registration_is_refused_with_a_typed_error(
-    office: Office, body: bytes
+    application: ApplicationTools, body: bytes
 ) -> None:
     """J-01."""
-    assert (await office.ask("register", body))["error"]["_tag"] == "InvalidRequestError"
-    assert (await office.ask("register", DOUBLE, "no tenant"))["error"]["_tag"] == (
+    assert (await application.ask("register", body))["error"]["_tag"] == "InvalidRequestError"
+    assert (await application.ask("register", DOUBLE, "no tenant"))["error"]["_tag"] == (
         "InvalidRequestError"
     )

@@ -16,16 +16,16 @@ from fairlead_tools.settings import ToolsSettings
 from services.tools.tests.conftest import EchoInput, EchoOutput, answer_of, tool
 
 
-class Wider(EchoInput):
+class WiderInput(EchoInput):
     more: int = 0
 
 
-class Unschemable(BaseModel):
+class ModelWithoutSchema(BaseModel):
     model_config = {"arbitrary_types_allowed": True}
-    thing: Registry
+    registry: Registry
 
 
-async def other(request: EchoInput, _context: CallContext) -> EchoOutput:
+async def echo_twice(request: EchoInput, _context: CallContext) -> EchoOutput:
     return EchoOutput(said=request.key * 2)
 
 
@@ -50,7 +50,7 @@ def test_another_name_is_refused_and_leaves_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad_tool", [tool(timeout_s=0), tool(input=Unschemable), tool(output=Unschemable)]
+    "bad_tool", [tool(timeout_s=0), tool(input=ModelWithoutSchema), tool(output=ModelWithoutSchema)]
 )
 def test_what_cannot_be_advertised_or_bounded_is_refused(bad_tool: Tool) -> None:
     """J-01: the refusal comes at registration."""
@@ -81,9 +81,9 @@ def test_a_revision_is_the_same_wherever_the_content_is() -> None:
     changes = (
         {"name": "other"},
         {"description": "other"},
-        {"input": Wider},
-        {"output": Wider},
-        {"execute": other},
+        {"input": WiderInput},
+        {"output": WiderInput},
+        {"execute": echo_twice},
         {"retry": "pure"},
         {"timeout_s": 1.0},
         {"version": "2"},

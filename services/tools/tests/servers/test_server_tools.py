@@ -36,7 +36,7 @@ from services.tools.tests.conftest import tool
 OBJECT: dict[str, Any] = {"type": "object"}
 
 
-async def nowhere(_tool: str, _arguments: dict[str, Any]) -> CallToolResult:
+async def never_called(_tool: str, _arguments: dict[str, Any]) -> CallToolResult:
     raise AssertionError("not called here")
 
 
@@ -61,9 +61,9 @@ def test_tools_are_offered_by_name_and_what_cannot_be_is_left_out(
     tools = [mcp_tool("b"), mcp_tool("a.x"), mcp_tool("a_x"), odd, mcp_tool("a")]
 
     with caplog.at_level(logging.WARNING):
-        names = [tool.name for tool in convert_tools("s", tools, nowhere, 5.0)]
+        names = [tool.name for tool in convert_tools("s", tools, never_called, 5.0)]
 
-    assert names == [tool.name for tool in convert_tools("s", tools[::-1], nowhere, 5.0)]
+    assert names == [tool.name for tool in convert_tools("s", tools[::-1], never_called, 5.0)]
     assert names == ["s_a", "s_a_x", "s_b"]
     assert "tool of a server left out: its name is taken" in caplog.messages
 
@@ -96,12 +96,12 @@ def test_a_change_of_any_kind_is_another_revision() -> None:
     )
 
     revisions = [
-        convert_tools("s", [mcp_tool("a", **change)], nowhere, 5.0)[0].info.revision
+        convert_tools("s", [mcp_tool("a", **change)], never_called, 5.0)[0].info.revision
         for change in changes
     ]
 
     assert len(set(revisions)) == len(changes)
-    assert convert_tools("s", [mcp_tool("a")], nowhere, 5.0)[0].info.revision == revisions[0]
+    assert convert_tools("s", [mcp_tool("a")], never_called, 5.0)[0].info.revision == revisions[0]
 
 
 def test_text_and_media_are_told_as_content() -> None:

@@ -32,7 +32,7 @@ WAIT_S = 60.0
 
 
 @contextmanager
-def at_a_port(file: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def run_server(file: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     """A server at a URL, in a process that the test owns."""
     process = subprocess.Popen(
         [sys.executable, "-m", "fairlead_testing.tool_server", str(file), str(port)],
@@ -46,7 +46,7 @@ def at_a_port(file: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(10)
 
 
-class World:
+class ServerHarness:
     """A registry with tool servers, and a file in which they record their calls."""
 
     def __init__(self, file: Path) -> None:
@@ -62,10 +62,10 @@ class World:
         }
 
     @asynccontextmanager
-    async def serving(self, mcp: dict[str, Any], **config: object) -> AsyncIterator[None]:
+    async def connect(self, mcp: dict[str, Any], **config: object) -> AsyncIterator[None]:
         settings = Config.model_validate({"mcp": mcp, **config})
         async with ToolServers(settings, self.registry).connect():
-            await self.until(lambda: bool(self.names()))
+            await self.wait_until(lambda: bool(self.names()))
             yield
 
     def names(self, scope: Scope = HERE) -> list[str]:
@@ -84,21 +84,21 @@ class World:
         assert isinstance(outcome, Succeeded), outcome
         return outcome
 
-    async def fails(self, name: str, **fields: Any) -> str:  # noqa: ANN401
+    async def failure_of(self, name: str, **fields: Any) -> str:  # noqa: ANN401
         with pytest.raises(CallFailed) as error:
             await self.call(name, **fields)
         return str(error.value)
 
-    def noted_lines(self, word: str) -> list[list[str]]:
+    def recorded_lines(self, word: str) -> list[list[str]]:
         lines = self.file.read_text().splitlines() if self.file.exists() else []
         return [line.split() for line in lines if line.startswith(word)]
 
-    async def until(self, condition: Callable[[], bool]) -> None:
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(WAIT_S):
             while not condition():
                 await asyncio.sleep(0.02)
 
-    async def again(self, name: str, **fields: Any) -> Succeeded:  # noqa: ANN401
+    async def call_when_back(self, name: str, **fields: Any) -> Succeeded:  # noqa: ANN401
         """The result of a call, retried until the server is back."""
         async with asyncio.timeout(WAIT_S):
             while True:
@@ -108,18 +108,20 @@ class World:
 
 
 @pytest.fixture
-def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServerHarness:
     # A slow start must not lead to the longest pause between attempts.
     monkeypatch.setattr("fairlead_tools.servers.connection.PAUSE_MAX_S", 1.0)
-    return World(tmp_path / "calls")
+    return ServerHarness(tmp_path / "calls")
 
 
-async def test_a_server_that_is_a_process(harness: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_is_a_process(
+    harness: ServerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """J-40: tools are sorted, failures and media arrive, and only listed variables are passed."""
     monkeypatch.setenv("UNLISTED", "never")
     monkeypatch.setenv("TEST_SECRET", "s3cret")
     server = harness.command(env_from={"SECRET": "TEST_SECRET"})
-    async with harness.serving({"t": server}):
+    async with harness.connect({"t": server}):
         assert harness.names() == sorted(harness.names())
         assert {harness.tool(f"t_{n}").retry for n in ("add", "environment", "slow")} == {
             "pure",
@@ -127,7 +129,7 @@ async def test_a_server_that_is_a_process(harness: World, monkeypatch: pytest.Mo
             "once",
         }
         assert (await harness.call("t_add", a=2, b=3)).structured == {"result": 5}
-        assert await harness.fails("t_fails") == "Error executing tool fails: not today"
+        assert await harness.failure_of("t_fails") == "Error executing tool fails: not today"
         (picture,) = (await harness.call("t_picture")).content
         assert picture == FileContent(uri="data:image/png;base64,iVBORw0KGgo=", mime="image/png")
         variables = (await harness.call("t_environment")).structured["result"]
@@ -140,37 +142,37 @@ async def test_a_server_that_is_a_process(harness: World, monkeypatch: pytest.Mo
         # A changed list adds a tool and keeps the revisions of the others.
         before = harness.tool("t_add").info.revision
         await harness.call("t_grow")
-        await harness.until(lambda: "t_grown" in harness.names())
+        await harness.wait_until(lambda: "t_grown" in harness.names())
         assert harness.tool("t_add").info.revision == before
     assert harness.names() == []
 
 
 async def test_a_server_that_dies_in_mid_call(
-    harness: World, caplog: pytest.LogCaptureFixture
+    harness: ServerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     """J-40: the outcome is unknown, nothing is sent again, and the server is restarted."""
-    async with harness.serving(
+    async with harness.connect(
         {"t": harness.command(env={"PYTHONPATH": str(SUPPORT), "K": "s3cret"})}
     ):
-        call = asyncio.create_task(harness.fails("t_slow", key="k"))
-        await harness.until(lambda: bool(harness.noted_lines("slow k")))
-        os.kill(int(harness.noted_lines("slow k")[0][2]), signal.SIGKILL)
+        call = asyncio.create_task(harness.failure_of("t_slow", key="k"))
+        await harness.wait_until(lambda: bool(harness.recorded_lines("slow k")))
+        os.kill(int(harness.recorded_lines("slow k")[0][2]), signal.SIGKILL)
 
         assert "its outcome is unknown" in await call
-        assert "is unavailable: add was not run" in await harness.fails("t_add", a=1, b=1)
+        assert "is unavailable: add was not run" in await harness.failure_of("t_add", a=1, b=1)
         assert "t_add" in harness.names()
-        assert (await harness.again("t_add", a=1, b=1)).structured == {"result": 2}
+        assert (await harness.call_when_back("t_add", a=1, b=1)).structured == {"result": 2}
         # Only a message above the limit ends the connection.
         (large,) = (await harness.call("t_huge", megabytes=1)).content
         assert isinstance(large, TextContent)
         assert len(large.text) == 1024 * 1024
-        assert "its outcome is unknown" in await harness.fails("t_huge", megabytes=9)
-    assert len(harness.noted_lines("slow k")) == 1
+        assert "its outcome is unknown" in await harness.failure_of("t_huge", megabytes=9)
+    assert len(harness.recorded_lines("slow k")) == 1
     assert "s3cret" not in caplog.text
 
 
 async def test_servers_that_never_stop_talking(
-    harness: World, caplog: pytest.LogCaptureFixture
+    harness: ServerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     """J-40: their calls fail, other servers go on, and a protocol flood is cut off."""
     # Standard error has no limit, so the call's own timeout ends that call.
@@ -179,24 +181,26 @@ async def test_servers_that_never_stop_talking(
         "sour": harness.command(timeout_s=2),
         "calm": harness.command(),
     }
-    async with harness.serving(mcp), asyncio.timeout(WAIT_S):
-        await harness.until(lambda: {"loud_add", "sour_add", "calm_add"} <= set(harness.names()))
-        calls = asyncio.gather(
-            harness.fails("loud_flood", kind="noise"),
-            harness.fails("sour_flood", kind="complaints"),
+    async with harness.connect(mcp), asyncio.timeout(WAIT_S):
+        await harness.wait_until(
+            lambda: {"loud_add", "sour_add", "calm_add"} <= set(harness.names())
         )
-        await harness.until(lambda: len(harness.noted_lines("flood")) == 2)
+        calls = asyncio.gather(
+            harness.failure_of("loud_flood", kind="noise"),
+            harness.failure_of("sour_flood", kind="complaints"),
+        )
+        await harness.wait_until(lambda: len(harness.recorded_lines("flood")) == 2)
         assert (await harness.call("calm_add", a=1, b=1)).structured == {"result": 2}
 
         for message in await calls:
             assert "its outcome is unknown" in message
-        assert (await harness.again("loud_add", a=1, b=1)).structured == {"result": 2}
-    assert len(harness.noted_lines("flood")) == 2
+        assert (await harness.call_when_back("loud_add", a=1, b=1)).structured == {"result": 2}
+    assert len(harness.recorded_lines("flood")) == 2
     (reason,) = {str(getattr(record, "reason", "")) for record in caplog.records} - {""}
     assert "it sent more than 4194304 bytes that are no message for the worker" in reason
 
 
-async def test_its_process_ends_with_ours(harness: World, tmp_path: Path) -> None:
+async def test_its_process_ends_with_ours(harness: ServerHarness, tmp_path: Path) -> None:
     """J-40: this holds also when the worker is killed."""
     script = tmp_path / "host.py"
     script.write_text(
@@ -209,43 +213,45 @@ async def test_its_process_ends_with_ours(harness: World, tmp_path: Path) -> Non
         "asyncio.run(main())\n"
     )
     host = subprocess.Popen([sys.executable, str(script), str(harness.file)])  # noqa: ASYNC220
-    await harness.until(lambda: harness.file.exists() and bool(harness.file.read_text().strip()))
+    await harness.wait_until(
+        lambda: harness.file.exists() and bool(harness.file.read_text().strip())
+    )
     child = int(harness.file.read_text())
 
     host.kill()
     host.wait(10)
 
-    await harness.until(lambda: not _running(child))
+    await harness.wait_until(lambda: not _is_running(child))
 
 
-def _running(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     with suppress(OSError):
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     return False
 
 
-async def test_a_server_at_a_url(harness: World) -> None:
+async def test_a_server_at_a_url(harness: ServerHarness) -> None:
     """J-40: the server is killed during a call, is away, and comes back."""
     port = free_port()
     mcp = {"u": {"url": f"http://127.0.0.1:{port}/mcp", "timeout_s": 20}}
-    with at_a_port(harness.file, port) as process:
-        async with harness.serving(mcp):
+    with run_server(harness.file, port) as process:
+        async with harness.connect(mcp):
             assert (await harness.call("u_add", a=2, b=3)).structured == {"result": 5}
-            assert "outcome is unknown" in await harness.fails("u_huge", megabytes=9)
-            await harness.again("u_add", a=1, b=1)
-            call = asyncio.create_task(harness.fails("u_slow", key="k"))
-            await harness.until(lambda: bool(harness.noted_lines("slow k")))
+            assert "outcome is unknown" in await harness.failure_of("u_huge", megabytes=9)
+            await harness.call_when_back("u_add", a=1, b=1)
+            call = asyncio.create_task(harness.failure_of("u_slow", key="k"))
+            await harness.wait_until(lambda: bool(harness.recorded_lines("slow k")))
             process.kill()
             process.wait(10)
             assert "its outcome is unknown" in await call
             assert "u_add" in harness.names()
-            with at_a_port(harness.file, port):
-                assert (await harness.again("u_add", a=4, b=3)).structured == {"result": 7}
-    assert len(harness.noted_lines("slow k")) == 1
+            with run_server(harness.file, port):
+                assert (await harness.call_when_back("u_add", a=4, b=3)).structured == {"result": 7}
+    assert len(harness.recorded_lines("slow k")) == 1
 
 
 async def test_tenants_have_their_own_credentials(
-    harness: World,
+    harness: ServerHarness,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -263,8 +269,8 @@ async def test_tenants_have_their_own_credentials(
     }
     own = {"acme": {"mcp": {"t": {"env_file": {"SECRET": str(tmp_path / "key")}}}}}
     acme = Scope("acme", "/w")
-    async with harness.serving(mcp, tenant=own):
-        await harness.until(lambda: bool(harness.names(acme)))
+    async with harness.connect(mcp, tenant=own):
+        await harness.wait_until(lambda: bool(harness.names(acme)))
         assert harness.names() == harness.names(acme)
         secrets = [
             (await harness.call("t_environment", scope)).structured["result"][-1]

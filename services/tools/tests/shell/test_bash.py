@@ -33,7 +33,7 @@ WAIT_S = 20.0
 
 
 @dataclass
-class Place:
+class ShellPlace:
     """A location where commands run, with their live output and reports."""
 
     path: Path
@@ -46,7 +46,7 @@ class Place:
 
     @property
     def context(self) -> CallContext:
-        async def say(text: str) -> None:
+        async def record_output(text: str) -> None:
             self.output.append(text)
 
         async def report(structured: Any, content: tuple[ToolContent, ...]) -> None:  # noqa: ANN401
@@ -60,7 +60,7 @@ class Place:
             call_id="call_1",
             worker="wkr_a",
             report=report,
-            emit_output=say,
+            emit_output=record_output,
         )
 
     async def needs(self, line: str, **more: Any) -> tuple[Need, ...]:  # noqa: ANN401
@@ -84,16 +84,16 @@ def texts_of(result: Result) -> tuple[str, str]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def place(tmp_path: Path) -> Iterator[ShellPlace]:
     spools = tmp_path / "spools"
     spools.mkdir()
-    shell_place = Place(tmp_path, ToolsConfig(spool_dir=str(spools)))
+    shell_place = ShellPlace(tmp_path, ToolsConfig(spool_dir=str(spools)))
     yield shell_place
     assert list(spools.iterdir()) == [], "a spool was left"
     assert command.kill_marked(shell_place.context.key) == 0, "a process was left"
 
 
-async def test_output_and_exit_code_come_back_together(place: Place) -> None:
+async def test_output_and_exit_code_come_back_together(place: ShellPlace) -> None:
     """L-54: a failing command is a successful call; both streams come in one text."""
     output, text, status = await place.run("echo out; echo err >&2; exit 3")
 
@@ -101,12 +101,12 @@ async def test_output_and_exit_code_come_back_together(place: Place) -> None:
     assert (text, status) == ("out\nerr\n", "Exit code: 3")
 
 
-async def test_a_command_without_output_says_so(place: Place) -> None:
+async def test_a_command_without_output_says_so(place: ShellPlace) -> None:
     """L-57: a placeholder stands for the output."""
     assert await place.run("true") == (BashOutput(exit=0), NO_OUTPUT, "Exit code: 0")
 
 
-async def test_a_killed_command_has_the_code_that_a_shell_gives_it(place: Place) -> None:
+async def test_a_killed_command_has_the_code_that_a_shell_gives_it(place: ShellPlace) -> None:
     """L-54: the code is 128 plus the signal; a missing shell gives 126."""
     output, _, _ = await place.run("kill -9 $$")
     assert output.exit == 128 + signal.SIGKILL
@@ -116,7 +116,7 @@ async def test_a_killed_command_has_the_code_that_a_shell_gives_it(place: Place)
     assert (output.exit, text) == (126, "/no/such/shell: No such file or directory\n")
 
 
-async def test_it_runs_in_a_session_of_its_own_without_input(place: Place) -> None:
+async def test_it_runs_in_a_session_of_its_own_without_input(place: ShellPlace) -> None:
     """L-58: standard input is closed, and signals to the worker's group do not reach it."""
     place.bash = BashTool(place.settings.model_copy(update={"shell": "/bin/bash"}))
     _, text, _ = await place.run("cat; ps -o sid= -p $$; echo $$; echo $BASH")
@@ -127,7 +127,7 @@ async def test_it_runs_in_a_session_of_its_own_without_input(place: Place) -> No
 
 
 async def test_no_secret_of_the_service_is_in_its_environment(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: ShellPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L-58: only listed variables are passed, and a setting adds more."""
     for name in ("FAIRLEAD_POSTGRES_DSN", "ACME_API_KEY", "EXTRA"):
@@ -164,7 +164,7 @@ def test_input_beyond_its_bounds_is_refused(fields: dict[str, Any]) -> None:
 
 
 async def test_a_directory_outside_needs_its_own_permission_first(
-    place: Place, tmp_path_factory: pytest.TempPathFactory
+    place: ShellPlace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """L-51: the command follows; an approval for always covers this command only."""
     outside = tmp_path_factory.mktemp("outside")
@@ -185,7 +185,7 @@ async def test_a_directory_outside_needs_its_own_permission_first(
 
 
 async def test_a_directory_that_changed_after_its_approval_is_not_entered(
-    place: Place, tmp_path_factory: pytest.TempPathFactory
+    place: ShellPlace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """L-53: a new link and an unapproved directory outside are both refused."""
     outside = tmp_path_factory.mktemp("outside")
@@ -203,7 +203,7 @@ async def test_a_directory_that_changed_after_its_approval_is_not_entered(
 
 
 @pytest.mark.parametrize("workdir", ["missing", "file", "a\0b", "x" * 5000])
-async def test_a_directory_that_is_none_is_refused(place: Place, workdir: str) -> None:
+async def test_a_directory_that_is_none_is_refused(place: ShellPlace, workdir: str) -> None:
     """L-53: the error text is for the model."""
     (place.path / "file").write_text("x")
 
@@ -211,7 +211,7 @@ async def test_a_directory_that_is_none_is_refused(place: Place, workdir: str) -
         await place.run("true", workdir=workdir)
 
 
-def test_paths_outside_are_named_and_nothing_more(place: Place) -> None:
+def test_paths_outside_are_named_and_nothing_more(place: ShellPlace) -> None:
     """L-52: the scan is advisory and skips devices, programs and paths inside."""
     inside = place.path
     line = (
@@ -227,7 +227,7 @@ def test_paths_outside_are_named_and_nothing_more(place: Place) -> None:
     assert scan.outside_paths("echo 'unclosed /etc/x", inside) == ("/etc/x",)
 
 
-async def test_paths_outside_only_warn(place: Place) -> None:
+async def test_paths_outside_only_warn(place: ShellPlace) -> None:
     """L-52: the command runs, and people and the model see the warning."""
     (need,) = await place.needs("cat /etc/hostname")
     output, _, status = await place.run("cat /etc/hostname")
@@ -238,7 +238,7 @@ async def test_paths_outside_only_warn(place: Place) -> None:
     assert "names paths outside its directory: /etc/hostname" in status
 
 
-async def test_a_command_whose_time_is_over_keeps_what_it_said(place: Place) -> None:
+async def test_a_command_whose_time_is_over_keeps_what_it_said(place: ShellPlace) -> None:
     """L-56: the call succeeds with the output so far and advice."""
     output, text, status = await place.run("echo begun; sleep 60", timeout=1200)
 
@@ -247,7 +247,7 @@ async def test_a_command_whose_time_is_over_keeps_what_it_said(place: Place) -> 
     assert "set a longer timeout" in status
 
 
-async def test_a_command_that_ignores_the_request_to_end_is_killed(place: Place) -> None:
+async def test_a_command_that_ignores_the_request_to_end_is_killed(place: ShellPlace) -> None:
     """L-58: the kill comes after three seconds and takes all its processes."""
     began = time.monotonic()
     output, text, _ = await place.run(
@@ -268,7 +268,7 @@ async def test_a_command_that_ignores_the_request_to_end_is_killed(place: Place)
         "SLEEP & kill -STOP $!",
     ],
 )
-async def test_what_detaches_is_ended_with_its_command(place: Place, line: str) -> None:
+async def test_what_detaches_is_ended_with_its_command(place: ShellPlace, line: str) -> None:
     """L-59: a new session, an empty environment, a stop or an open pipe does not help."""
     # A unique duration, so that the test finds its own process.
     asleep = f"sleep 60.{os.getpid()}{abs(hash(line)) % 10_000}"
@@ -279,7 +279,7 @@ async def test_what_detaches_is_ended_with_its_command(place: Place, line: str) 
     assert count_processes(asleep) == 0
 
 
-async def test_a_command_that_kills_its_supervisor_leaves_nothing_either(place: Place) -> None:
+async def test_a_command_that_kills_its_supervisor_leaves_nothing_either(place: ShellPlace) -> None:
     """L-59: the mark of the call finds the remaining processes."""
     async with asyncio.timeout(WAIT_S):
         await place.run("setsid sleep 60 & kill -9 $PPID; sleep 60")
@@ -287,7 +287,7 @@ async def test_a_command_that_kills_its_supervisor_leaves_nothing_either(place: 
     assert command.kill_marked(place.context.key) == 0
 
 
-async def test_a_cancelled_command_is_ended(place: Place) -> None:
+async def test_a_cancelled_command_is_ended(place: ShellPlace) -> None:
     """L-58, E-16: an interrupt reaches the processes and not only the coroutine."""
     task = asyncio.create_task(place.run("echo begun; setsid sleep 60 & sleep 60"))
     async with asyncio.timeout(WAIT_S):
@@ -320,7 +320,7 @@ def test_the_commands_of_a_killed_worker_end_with_it(tmp_path: Path) -> None:
         time.sleep(0.05)
 
 
-async def test_output_is_heard_while_it_appears(place: Place) -> None:
+async def test_output_is_heard_while_it_appears(place: ShellPlace) -> None:
     """E-28, E-29, L-59: the output is live, and progress has its size and its latest text."""
     await place.run("printf 'caf\\303'; sleep 0.2; printf '\\251\\n'")
 
@@ -329,7 +329,7 @@ async def test_output_is_heard_while_it_appears(place: Place) -> None:
     assert (structured, recent) == ({"bytes": 6}, TextContent(text="café\n"))
 
 
-async def test_a_flood_is_drained_and_keeps_its_end(place: Place) -> None:
+async def test_a_flood_is_drained_and_keeps_its_end(place: ShellPlace) -> None:
     """L-55: the middle above the limit is dropped and counted, and the command ends normally."""
     settings = place.settings.model_copy(update={"spool_bytes_max": 1024 * 1024})
     place.bash = BashTool(settings)
@@ -344,7 +344,7 @@ async def test_a_flood_is_drained_and_keeps_its_end(place: Place) -> None:
     assert f"{dropped_bytes:,} bytes in the middle" in status
 
 
-async def test_limits_hold_the_command(place: Place) -> None:
+async def test_limits_hold_the_command(place: ShellPlace) -> None:
     """L-58: file size, memory and processor time, as configured."""
     limits = {"file_bytes_max": 1000, "memory_bytes_max": 64 * 1024 * 1024, "cpu_s_max": 1}
     place.bash = BashTool(place.settings.model_copy(update=limits))

@@ -12,13 +12,13 @@ from fairlead_service.config.sections import ToolsConfig
 from fairlead_tools.builtin.bash import BashTool
 from fairlead_tools.shell import sandbox
 from fairlead_tools.shell.sandbox import Sandbox, SandboxUnavailable, prepare_sandbox
-from services.tools.tests.shell.test_bash import Place
+from services.tools.tests.shell.test_bash import ShellPlace
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def working() -> Sandbox:
+def usable_sandbox() -> Sandbox:
     try:
         return prepare_sandbox(network=False, read=())
     except SandboxUnavailable as reason:
@@ -26,14 +26,14 @@ def working() -> Sandbox:
 
 
 @pytest.fixture
-def place(tmp_path: Path, working: Sandbox) -> Place:
+def place(tmp_path: Path, usable_sandbox: Sandbox) -> ShellPlace:
     (tmp_path / "spools").mkdir()
-    shell_place = Place(tmp_path, ToolsConfig(spool_dir=str(tmp_path / "spools")))
-    shell_place.bash = BashTool(shell_place.settings, working)
+    shell_place = ShellPlace(tmp_path, ToolsConfig(spool_dir=str(tmp_path / "spools")))
+    shell_place.bash = BashTool(shell_place.settings, usable_sandbox)
     return shell_place
 
 
-async def test_the_location_is_writable_and_the_system_is_not(place: Place) -> None:
+async def test_the_location_is_writable_and_the_system_is_not(place: ShellPlace) -> None:
     """L-58: files written in the location stay."""
     output, text, _ = await place.run("echo here > made && touch /usr/x; touch /x; touch /etc/x")
 
@@ -43,7 +43,7 @@ async def test_the_location_is_writable_and_the_system_is_not(place: Place) -> N
 
 
 async def test_homes_secrets_and_the_hosts_files_are_not_there(
-    place: Place, tmp_path_factory: pytest.TempPathFactory
+    place: ShellPlace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """L-58: a command sees no other home or location, and has a private /tmp."""
     other = tmp_path_factory.mktemp("other")
@@ -59,20 +59,22 @@ async def test_homes_secrets_and_the_hosts_files_are_not_there(
     assert not await asyncio.to_thread(Path("/tmp/left-by-sandbox").exists)  # noqa: S108
 
 
-async def test_there_is_no_network_unless_it_is_allowed(place: Place, working: Sandbox) -> None:
+async def test_there_is_no_network_unless_it_is_allowed(
+    place: ShellPlace, usable_sandbox: Sandbox
+) -> None:
     """L-58: a command has a loopback of its own only."""
     look = "cat /proc/net/dev | grep -c :"
     _, text, _ = await place.run(look)
     assert text == "1\n"
 
-    open_ = Sandbox(working.program, network=True)
+    open_ = Sandbox(usable_sandbox.program, network=True)
     place.bash = BashTool(place.settings, open_)
     _, text, _ = await place.run(look)
     lines = await asyncio.to_thread(Path("/proc/net/dev").read_text)
     assert int(text) == lines.count(":")
 
 
-async def test_its_processes_are_alone_and_end_with_it(place: Place) -> None:
+async def test_its_processes_are_alone_and_end_with_it(place: ShellPlace) -> None:
     """L-58, L-59: a namespace hides other processes, and none of its own survives."""
     output, text, _ = await place.run("setsid sleep 60 & ls /proc | grep -c '^[0-9]'; echo $$")
 
@@ -82,7 +84,7 @@ async def test_its_processes_are_alone_and_end_with_it(place: Place) -> None:
     assert own != os.getpid()
 
 
-async def test_a_sandboxed_command_that_ignores_everything_is_killed(place: Place) -> None:
+async def test_a_sandboxed_command_that_ignores_everything_is_killed(place: ShellPlace) -> None:
     """L-58: the kill takes its namespace along."""
     output, text, _ = await place.run(
         "trap '' TERM; echo on; sleep 60 & wait; sleep 60", timeout=2000
@@ -91,10 +93,10 @@ async def test_a_sandboxed_command_that_ignores_everything_is_killed(place: Plac
     assert (output.timeout, text.startswith("on\n")) == (True, True)
 
 
-async def test_limits_hold_inside_too(place: Place, working: Sandbox) -> None:
+async def test_limits_hold_inside_too(place: ShellPlace, usable_sandbox: Sandbox) -> None:
     """L-58: the limits hold with and without a sandbox."""
     settings = place.settings.model_copy(update={"file_bytes_max": 1000})
-    place.bash = BashTool(settings, working)
+    place.bash = BashTool(settings, usable_sandbox)
     output, _, _ = await place.run("head -c 5000 /dev/zero > large")
 
     assert output.exit != 0

@@ -38,7 +38,7 @@ def site(pages: Pages, tmp_path: Path) -> SkillSite:
     return SkillSite(f"{pages.url}/s", tmp_path / "cache", WebClient(Config().context))
 
 
-def offer(pages: Pages, *entries: dict[str, Any]) -> None:
+def publish_index(pages: Pages, *entries: dict[str, Any]) -> None:
     pages.said["/s/index.json"] = json.dumps({"skills": entries}).encode()
 
 
@@ -57,21 +57,21 @@ def load_contents(site: SkillSite) -> dict[str, str]:
 
 async def test_an_index_is_downloaded_into_a_cache(pages: Pages, site: SkillSite) -> None:
     """M-18: each site has a directory with every file of its skills."""
-    offer(pages, entry(), entry("b", "1", "b.md"))
+    publish_index(pages, entry(), entry("b", "1", "b.md"))
     publish(pages)
     pages.said["/s/b/b.md"] = b"flat"
 
     await site.sync()
 
     assert load_contents(site) == {"a": "one", "b": "flat"}
-    skill = next(item for item in site.load(TextFiles(1000)) if item.name == "a")
+    skill = next(skill_ for skill_ in site.load(TextFiles(1000)) if skill_.name == "a")
     assert skill.directory is not None
     assert (skill.directory / "ref" / "x.txt").read_text() == "one"
 
 
 async def test_the_same_version_is_not_downloaded_again(pages: Pages, site: SkillSite) -> None:
     """M-21: only the index is fetched."""
-    offer(pages, entry())
+    publish_index(pages, entry())
     publish(pages)
     await site.sync()
     pages.asked.clear()
@@ -84,11 +84,11 @@ async def test_the_same_version_is_not_downloaded_again(pages: Pages, site: Skil
 
 async def test_a_new_version_replaces_the_whole_skill(pages: Pages, site: SkillSite) -> None:
     """M-21: unlisted files go, and a reader of the old version may finish."""
-    offer(pages, entry())
+    publish_index(pages, entry())
     publish(pages)
     await site.sync()
     (before,) = site.load(TextFiles(1000))
-    offer(pages, entry("a", "2", "SKILL.md"))
+    publish_index(pages, entry("a", "2", "SKILL.md"))
     publish(pages, text="two")
 
     await site.sync()
@@ -107,10 +107,10 @@ async def test_an_update_that_does_not_complete_changes_nothing(
     pages: Pages, site: SkillSite
 ) -> None:
     """M-21: no partial files stay."""
-    offer(pages, entry())
+    publish_index(pages, entry())
     publish(pages)
     await site.sync()
-    offer(pages, entry("a", "2"))
+    publish_index(pages, entry("a", "2"))
     publish(pages, text="two")
     pages.said["/s/a/ref/x.txt"] = 404
 
@@ -124,11 +124,11 @@ async def test_an_update_that_does_not_complete_changes_nothing(
 
 async def test_a_skill_that_is_no_longer_offered_is_gone(pages: Pages, site: SkillSite) -> None:
     """M-21: the index decides which skills exist."""
-    offer(pages, entry(), entry("b"))
+    publish_index(pages, entry(), entry("b"))
     publish(pages)
     publish(pages, "b")
     await site.sync()
-    offer(pages, entry("b"))
+    publish_index(pages, entry("b"))
 
     await site.sync()
 
@@ -137,7 +137,7 @@ async def test_a_skill_that_is_no_longer_offered_is_gone(pages: Pages, site: Ski
 
 async def test_without_a_version_every_look_downloads(pages: Pages, site: SkillSite) -> None:
     """M-18: without a version nobody knows whether the skill changed."""
-    offer(pages, entry(version=None))
+    publish_index(pages, entry(version=None))
     for text in ("one", "two"):
         publish(pages, text=text)
         await site.sync()
@@ -153,7 +153,7 @@ async def test_without_an_index_the_cache_stays_as_it_is(
     pages.said["/s/index.json"] = index
     await site.sync()
     assert load_contents(site) == {}
-    offer(pages, entry())
+    publish_index(pages, entry())
     publish(pages)
     await site.sync()
     pages.said["/s/index.json"] = index
@@ -208,7 +208,7 @@ def test_an_unsafe_path_is_refused(file: str) -> None:
 
 async def test_one_bad_skill_is_refused_before_any_download(pages: Pages, site: SkillSite) -> None:
     """M-19: the other skills are downloaded."""
-    offer(pages, entry("bad", "1", "SKILL.md", "../../x"), entry())
+    publish_index(pages, entry("bad", "1", "SKILL.md", "../../x"), entry())
     publish(pages)
     publish(pages, "bad")
 
@@ -230,30 +230,30 @@ def test_a_skill_lists_its_own_file() -> None:
 
 async def test_downloads_run_side_by_side_within_bounds(pages: Pages, tmp_path: Path) -> None:
     """M-23: four skills and eight files load at a time."""
-    running = most = 0
+    active = peak = 0
 
-    class Watched(WebClient):
+    class CountingClient(WebClient):
         @override
         async def get(self, url: str) -> bytes:
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
+            nonlocal active, peak
+            active += 1
+            peak = max(peak, active)
             await asyncio.sleep(0.005)
-            running -= 1
+            active -= 1
             return pages.said["/s/index.json"] if url.endswith("json") else b"x"  # type: ignore[return-value]
 
-    many = tuple(f"f{at}.txt" for at in range(9))
-    offer(pages, *(entry(f"s{at}", "1", "SKILL.md", *many) for at in range(8)))
+    file_names = tuple(f"f{at}.txt" for at in range(9))
+    publish_index(pages, *(entry(f"s{at}", "1", "SKILL.md", *file_names) for at in range(8)))
 
-    await SkillSite("http://site/s", tmp_path, Watched(Config().context)).sync()
+    await SkillSite("http://site/s", tmp_path, CountingClient(Config().context)).sync()
 
     assert (SKILLS_PARALLEL, FILES_PARALLEL) == (4, 8)
-    assert most == FILES_PARALLEL
+    assert peak == FILES_PARALLEL
 
 
 async def test_an_observation_lists_the_skills_of_a_site(pages: Pages, tmp_path: Path) -> None:
     """M-13, M-18: the first observation waits for the site; an unreachable site adds no skills."""
-    offer(pages, entry())
+    publish_index(pages, entry())
     publish(pages)
     config = Config.model_validate(
         {
@@ -264,10 +264,10 @@ async def test_an_observation_lists_the_skills_of_a_site(pages: Pages, tmp_path:
             },
         }
     )
-    by = Observer(config)
+    observer = Observer(config)
 
-    sample = await by.observe(ObserveContext(location=LocationRef(directory=str(tmp_path))))
-    await by.close()
+    sample = await observer.observe(ObserveContext(location=LocationRef(directory=str(tmp_path))))
+    await observer.close()
 
     source = next(
         observation for observation in sample.observations if observation.key == skills.KEY
