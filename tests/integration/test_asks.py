@@ -61,8 +61,8 @@ async def up() -> AsyncIterator[Stack]:
 
     A runner that waited for people would show: it would hold its session for half a minute.
     """
-    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
-        place = Path(made)
+    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
+        place = Path(directory)
         config = write_config(place)
         scale = {"runner": 2, "tools": 2}
         async with stack(place / "state", scale=scale, config=config, sim=True) as running:
@@ -127,12 +127,12 @@ async def test_an_approval_outlives_a_restart_of_every_process(up: Stack) -> Non
     await say(up, session, probe_prompt("restart"))
     log = await up.until(session, "permission.asked")
     killed = {(name, index) for name, count in PROCESSES for index in range(count)}
-    assert killed == {(one.name, one.index) for one in up.up.processes}
-    before = {one: up.up.pid(*one) for one in killed}
+    assert killed == {(process.name, process.index) for process in up.up.processes}
+    before = {process: up.up.pid(*process) for process in killed}
     for name, index in killed:
         up.up.kill(name, index, signal.SIGKILL)
-    (asked,) = events_of(log, "permission.asked")
-    request = asked.request
+    (ask,) = events_of(log, "permission.asked")
+    request = ask.request
     assert (request.action, request.resources, request.save) == ("probe_once", ("*",), ("*",))
     assert request.source is not None
 
@@ -144,12 +144,12 @@ async def test_an_approval_outlives_a_restart_of_every_process(up: Stack) -> Non
         "callID": request.source.call_id,
     }
     await up.up.wait_ready()
-    assert not set(before.items()) & {(one, up.up.pid(*one)) for one in killed}
+    assert not set(before.items()) & {(process, up.up.pid(*process)) for process in killed}
     assert count_runs(up, "restart") == 0
     assert await reply(up, session, request.id, "once") == 204
 
     log = await wait_until_settled(up, session)
-    assert [one.reply for one in events_of(log, "permission.replied")] == ["once"]
+    assert [event.reply for event in events_of(log, "permission.replied")] == ["once"]
     assert (len(events_of(log, "permission.asked")), len(events_of(log, "tool.succeeded"))) == (
         1,
         1,
@@ -166,22 +166,22 @@ async def test_a_session_that_waits_for_a_person_holds_nobody_and_says_so(up: St
     session, other = await up.session(), await up.session()
     await say(up, session, probe_prompt("held"))
     log = await wait_until_parked(up, session)
-    (asked,) = events_of(log, "permission.asked")
+    (ask,) = events_of(log, "permission.asked")
 
-    told = await explain(up, session)
-    assert (told["state"], told["waiting_on"][0]["kind"]) == ("waiting", "permission")
-    assert "a person: permission to run probe_once" in told["reason"]
+    explanation = await explain(up, session)
+    assert (explanation["state"], explanation["waiting_on"][0]["kind"]) == ("waiting", "permission")
+    assert "a person: permission to run probe_once" in explanation["reason"]
     assert await wait_until_settled(up, session) == log, "it is not taken for unfinished"
 
     async with asyncio.timeout(PATIENCE_S):
         everywhere: list[str] = []
-        while asked.request.id not in everywhere:
-            found = (await up.http.get("/api/permission/request")).json()
-            everywhere = [one["id"] for one in found["data"]]
-    assert await reply(up, other, asked.request.id, "once") == 404
+        while ask.request.id not in everywhere:
+            requests = (await up.http.get("/api/permission/request")).json()
+            everywhere = [request["id"] for request in requests["data"]]
+    assert await reply(up, other, ask.request.id, "once") == 404
     assert (await up.http.get(f"/api/session/{other}/permission")).json() == {"data": []}
 
-    assert await reply(up, session, asked.request.id, "reject", "use another tool") == 204
+    assert await reply(up, session, ask.request.id, "reject", "use another tool") == 204
     log = await wait_until_settled(up, session)
     (failed,) = events_of(log, "tool.failed")
     assert "use another tool" in failed.error.message
@@ -193,16 +193,16 @@ async def test_a_repeated_request_asks_nobody_twice(up: Stack) -> None:
     session = await up.session()
     await say(up, session, probe_prompt("twice"))
     log = await wait_until_parked(up, session)
-    (asked,) = events_of(log, "permission.asked")
+    (ask,) = events_of(log, "permission.asked")
     again = {
         "sessionID": session,
-        "assistantMessageID": asked.request.source.message_id,
-        "callID": asked.request.source.call_id,
+        "assistantMessageID": ask.request.source.message_id,
+        "callID": ask.request.source.call_id,
     }
     subject = tool(Address(DEFAULT_TENANT, session), "default")
     for _ in range(5):
         await up.eventlog.work.put(subject, json.dumps(again).encode())
-    assert await reply(up, session, asked.request.id, "once") == 204
+    assert await reply(up, session, ask.request.id, "once") == 204
 
     log = await wait_until_settled(up, session)
     assert (len(events_of(log, "permission.asked")), count_runs(up, "twice")) == (1, 1)
@@ -211,8 +211,8 @@ async def test_a_repeated_request_asks_nobody_twice(up: Stack) -> None:
 async def test_a_decline_halts_the_drain_and_keeps_the_inbox(up: Stack) -> None:
     """E-10, K-19: both calls and the step are settled, no request follows, the next input waits."""
     session = await up.session()
-    asked = json.dumps({"key": "declined"})
-    both = f"tool=probe_once args='{asked}' tool=probe_once args='{asked}'"
+    arguments = json.dumps({"key": "declined"})
+    both = f"tool=probe_once args='{arguments}' tool=probe_once args='{arguments}'"
     await say(up, session, f"[[sim: {both} ; answer=never]] go")
     log = await up.until(session, "permission.asked", count=2)
     queued = {"sessionID": session, "prompt": {"text": "later"}, "delivery": "queue"}
@@ -226,15 +226,15 @@ async def test_a_decline_halts_the_drain_and_keeps_the_inbox(up: Stack) -> None:
         while events_of(log, "execution.released")[-1].reason != "declined":
             await asyncio.sleep(0.05)
             log = await up.events(session)
-    assert [one.reply for one in events_of(log, "permission.replied")] == ["reject", "reject"]
-    messages = [one.error.message for one in events_of(log, "tool.failed")]
+    assert [event.reply for event in events_of(log, "permission.replied")] == ["reject", "reject"]
+    messages = [event.error.message for event in events_of(log, "tool.failed")]
     assert messages == ["Tool execution interrupted"] * 2
     assert len(events_of(log, "step.ended")) == 1
     assert len(events_of(log, "attempt.dispatched")) == 1
-    told = await explain(up, session)
-    assert (told["state"], "a person declined" in told["reason"]) == ("resting", True)
+    explanation = await explain(up, session)
+    assert (explanation["state"], "a person declined" in explanation["reason"]) == ("resting", True)
     pending = (await up.http.get(f"/api/session/{session}/input")).json()["data"]
-    assert [one["prompt"]["text"] for one in pending] == ["later"]
+    assert [receipt["prompt"]["text"] for receipt in pending] == ["later"]
     assert count_runs(up, "declined") == 0
 
 
@@ -246,14 +246,14 @@ async def test_always_answers_what_waits_in_another_session(up: Stack) -> None:
     for session in (first, second, stranger):
         await say(up, session, probe_prompt(f"always-{session}"))
         await wait_until_parked(up, session)
-    (asked,) = events_of(await up.events(first), "permission.asked")
+    (ask,) = events_of(await up.events(first), "permission.asked")
 
-    assert await reply(up, first, asked.request.id, "always") == 204
+    assert await reply(up, first, ask.request.id, "always") == 204
 
     for session in (first, second):
         log = await up.until(session, "permission.replied")
         log = await wait_until_settled(up, session)
-        assert [one.reply for one in events_of(log, "permission.replied")] == ["always"]
+        assert [event.reply for event in events_of(log, "permission.replied")] == ["always"]
         assert count_runs(up, f"always-{session}") == 1
     assert events_of(await up.events(stranger), "permission.replied") == []
     query = {"location[directory]": "/project-always"}
@@ -271,8 +271,8 @@ async def test_always_answers_what_waits_in_another_session(up: Stack) -> None:
 async def test_a_question_is_answered_over_http(up: Stack) -> None:
     """L-68, L-69, N-24, N-27: the answer itself is the call's result; an unknown one is not found."""
     session = await up.session()
-    asked = json.dumps({"questions": [{"question": "Which colour?", "header": "Colour"}]})
-    await say(up, session, f"[[sim: tool=question args='{asked}' ; answer=thanks]] go")
+    arguments = json.dumps({"questions": [{"question": "Which colour?", "header": "Colour"}]})
+    await say(up, session, f"[[sim: tool=question args='{arguments}' ; answer=thanks]] go")
     log = await up.until(session, "question.asked")
     (question,) = events_of(log, "question.asked")
     path = f"/api/session/{session}/question"

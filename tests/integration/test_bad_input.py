@@ -176,10 +176,10 @@ async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack)
     await up.ask("session.prompt", {"sessionID": fine, "prompt": {"text": "x"}})
     await up.until(fine, "step.ended")
 
-    told = (await up.http.get(f"/api/session/{broken}/explain")).json()["data"]
+    explanation = (await up.http.get(f"/api/session/{broken}/explain")).json()["data"]
     assert answer["error"]["_tag"] == "ServiceUnavailableError"
-    assert (told["state"], told["code"]) == ("broken", "unreadable")
-    assert "from.the.future" in told["reason"]
+    assert (explanation["state"], explanation["code"]) == ("broken", "unreadable")
+    assert "from.the.future" in explanation["reason"]
     history = await up.http.get(f"/api/session/{broken}/history")
     assert await read_refusal(history) == (503, "ServiceUnavailableError")
     assert "from.the.future" in history.json()["message"]
@@ -189,18 +189,18 @@ async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack)
 
 
 async def test_cursors_that_are_broken_or_foreign_are_errors(up: Stack) -> None:
-    one, other = await up.session(), await up.session()
-    for session in (one, other):
+    session_id, other = await up.session(), await up.session()
+    for session in (session_id, other):
         for text in ("a", "b"):
             await up.client.prompt(session, text)
         await up.wait_until_rested(session)
-    page = (await up.http.get(f"/api/session/{one}/message?limit=1")).json()
+    page = (await up.http.get(f"/api/session/{session_id}/message?limit=1")).json()
 
     foreign = await up.http.get(
         f"/api/session/{other}/message", params={"cursor": page["cursor"]["next"]}
     )
-    broken = await up.http.get(f"/api/session/{one}/message", params={"cursor": "????"})
-    beyond = await up.http.get(f"/api/session/{one}/event", params={"after": 10_000})
+    broken = await up.http.get(f"/api/session/{session_id}/message", params={"cursor": "????"})
+    beyond = await up.http.get(f"/api/session/{session_id}/event", params={"after": 10_000})
 
     assert await read_refusal(foreign) == (400, "InvalidCursorError")
     assert await read_refusal(broken) == (400, "InvalidCursorError")
@@ -227,10 +227,10 @@ async def test_what_cannot_speak_is_refused_or_promotes_nothing(
     await up.ask("session.prompt", {"sessionID": unkeyed, "prompt": {"text": "hi"}})
     log = await up.until(unkeyed, "execution.released")
 
-    assert [(one.status_code, one.json()["_tag"]) for one in over_http] == [
+    assert [(answer.status_code, answer.json()["_tag"]) for answer in over_http] == [
         (400, "InvalidRequestError")
     ] * 2
-    assert [one["error"]["field"] for one in over_nats] == ["model", "model.variant"]
+    assert [answer["error"]["field"] for answer in over_nats] == ["model", "model.variant"]
     assert "prompt.promoted" not in event_types(log)
     assert f"{MISSING} is not set" in str(await explain(up, unkeyed))
 
@@ -249,10 +249,12 @@ async def test_a_key_that_its_provider_repeats_is_in_no_event_no_log_and_no_answ
     assert TEAM.encode() in keyed_up.asked[-1]
     paths = (f"{session}/message", f"{session}/explain", f"{session}/history")
     answers = [(await up.http.get(f"/api/session/{path}")).text for path in paths]
-    told = [*answers, (await up.http.get("/api/model")).text, str(log)]
+    texts = [*answers, (await up.http.get("/api/model")).text, str(log)]
     assert "bad key [redacted] of [redacted]" in str(log)
-    kept = [path for path in keyed_up.state.rglob("*") if path.is_file() and path.suffix != ".toml"]
-    assert any(path.suffix == ".log" for path in kept)
+    files = [
+        path for path in keyed_up.state.rglob("*") if path.is_file() and path.suffix != ".toml"
+    ]
+    assert any(path.suffix == ".log" for path in files)
     for secret in (KEY, TEAM):
-        assert not [one for one in told if secret in one]
-        assert not [path for path in kept if secret.encode() in path.read_bytes()]
+        assert not [text for text in texts if secret in text]
+        assert not [path for path in files if secret.encode() in path.read_bytes()]

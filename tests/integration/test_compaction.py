@@ -64,8 +64,8 @@ WORDS = "Tell me of the sea and of the long way over it, of wind and of weather.
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def up() -> AsyncIterator[Stack]:
     """Two runners, and models with small windows."""
-    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
-        place = Path(made)
+    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
+        place = Path(directory)
         config = _write_config(place)
         async with stack(place / "state", scale={"runner": 2}, config=config, sim=True) as running:
             yield running
@@ -107,8 +107,8 @@ async def provider_requests(up: Stack, session: str) -> list[list[dict[str, Any]
 
 
 async def cost(up: Stack, session: str) -> float:
-    found: float = (await up.http.get(f"/api/session/{session}")).json()["data"]["cost"]
-    return found
+    value: float = (await up.http.get(f"/api/session/{session}")).json()["data"]["cost"]
+    return value
 
 
 def answers(log: list[Any]) -> list[str]:
@@ -207,11 +207,11 @@ async def test_runners_killed_during_the_summary_lose_nothing(up: Stack) -> None
     """G-15: the start alone changed nothing; whoever comes next makes the summary anew."""
     session = await create_session(up, "slow")
     await turn(up, session, FACTS)
-    said, log = 1, await up.events(session)
+    prompts, log = 1, await up.events(session)
     while not events_of(log, "compaction.started"):
-        if len(events_of(log, "step.ended")) == said:
-            said += 1
-            await say(up, session, f"{said}: {WORDS * 2}")
+        if len(events_of(log, "step.ended")) == prompts:
+            prompts += 1
+            await say(up, session, f"{prompts}: {WORDS * 2}")
         await asyncio.sleep(0.02)
         log = await up.events(session)
 
@@ -224,7 +224,7 @@ async def test_runners_killed_during_the_summary_lose_nothing(up: Stack) -> None
     check_log(log)
     assert len(events_of(log, "compaction.started")) == 2
     assert len(events_of(log, "compaction.ended")) == 1
-    assert event_types(log).count("prompt.promoted") == said
+    assert event_types(log).count("prompt.promoted") == prompts
     assert answers(await turn(up, session, "What is the cargo?"))[-1] == "the cargo is salt"
 
 
@@ -240,10 +240,10 @@ async def test_a_long_conversation_remembers_its_first_message(up: Stack) -> Non
 
     check_log(log)
     compactions = len(events_of(log, "compaction.ended"))
-    breaks, kept = _prefixes(await provider_requests(up, session))
+    breaks, stable = _prefixes(await provider_requests(up, session))
     sys.stdout.write(
-        f"\n{TURNS} turns, {compactions} compactions; of the last {kept + breaks} requests "
-        f"{kept} open with the one before, {breaks} do not\n"
+        f"\n{TURNS} turns, {compactions} compactions; of the last {stable + breaks} requests "
+        f"{stable} open with the one before, {breaks} do not\n"
     )
     assert compactions >= TURNS // 20
     assert events_of(log, "step.failed") == events_of(log, "compaction.failed") == []
@@ -253,5 +253,5 @@ async def test_a_long_conversation_remembers_its_first_message(up: Stack) -> Non
 def _prefixes(requests: list[list[dict[str, Any]]]) -> tuple[int, int]:
     """How many requests do not begin with all of the one before, and how many do."""
     turns = [messages for messages in requests if messages[0]["role"] == "system"]
-    kept = [after[: len(before)] == before for before, after in pairwise(turns)]
-    return kept.count(False), kept.count(True)
+    stable = [after[: len(before)] == before for before, after in pairwise(turns)]
+    return stable.count(False), stable.count(True)

@@ -46,8 +46,8 @@ description = "when in doubt"
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def up() -> AsyncIterator[Stack]:
     """A runner, one tools service, the simulated provider."""
-    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
-        place, config = Path(made), write_config(Path(made))
+    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
+        place, config = Path(directory), write_config(Path(directory))
         async with stack(place / "state", config=config, sim=True) as running:
             yield running
 
@@ -205,8 +205,8 @@ async def test_whatever_becomes_of_the_file_the_session_goes_on(up: Stack, tmp_p
     rules.unlink()
     rules.write_text("Be good.")
 
-    for one in (session, fresh):
-        (update,) = context_updates(await turn(up, one))
+    for session_id in (session, fresh):
+        (update,) = context_updates(await turn(up, session_id))
         assert "Be good." in update
 
 
@@ -250,13 +250,13 @@ class Weather:
             await connection.close()
 
     def say(self, sky: str) -> None:
-        told = {
+        observation = {
             "value": sky,
             "baseline": f"The sky is {sky}.",
             "update": f"The sky has become {sky}.",
             "removed": "There is no weather any more.",
         }
-        self.said = json.dumps({"data": told}).encode()
+        self.said = json.dumps({"data": observation}).encode()
 
     async def _reply(self, request: Msg) -> None:
         await request.respond(self.said)

@@ -50,13 +50,15 @@ def manifests() -> list[dict[str, Any]]:
 
 
 def by_name(manifests: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
-    return {one["metadata"]["name"]: one for one in manifests if one["kind"] == kind}
+    return {
+        manifest["metadata"]["name"]: manifest for manifest in manifests if manifest["kind"] == kind
+    }
 
 
 def pods(manifests: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for one in manifests:
-        if one["kind"] in {"Deployment", "StatefulSet", "Job"}:
-            yield one["metadata"]["name"], one["spec"]["template"]["spec"]
+    for manifest in manifests:
+        if manifest["kind"] in {"Deployment", "StatefulSet", "Job"}:
+            yield manifest["metadata"]["name"], manifest["spec"]["template"]["spec"]
 
 
 def is_known(variable: str) -> bool:
@@ -104,8 +106,8 @@ def test_compose_mounts_only_files_and_volumes_that_exist() -> None:
     for config in file["configs"].values():
         assert (DEPLOY / config["file"]).is_file()
     for service in file["services"].values():
-        assert {one["source"] for one in service.get("configs", [])} <= set(file["configs"])
-        assert {one.split(":")[0] for one in service.get("volumes", [])} <= set(file["volumes"])
+        assert {entry["source"] for entry in service.get("configs", [])} <= set(file["configs"])
+        assert {entry.split(":")[0] for entry in service.get("volumes", [])} <= set(file["volumes"])
 
 
 def test_the_example_configuration_loads_with_the_variables_of_compose() -> None:
@@ -130,10 +132,12 @@ def test_every_variable_of_compose_is_one_that_something_reads() -> None:
 
 def test_only_those_who_use_postgres_know_its_password(manifests: list[dict[str, Any]]) -> None:
     services = compose()["services"]
-    told = {n for n, one in services.items() if "FAIRLEAD_POSTGRES_DSN" in one["environment"]}
+    in_compose = {
+        n for n, service in services.items() if "FAIRLEAD_POSTGRES_DSN" in service["environment"]
+    }
     in_cluster = {name for name, pod in pods(manifests) if "FAIRLEAD_POSTGRES_DSN" in str(pod)}
 
-    assert told == in_cluster == USES_POSTGRES
+    assert in_compose == in_cluster == USES_POSTGRES
 
 
 def test_the_nats_server_accepts_its_configuration_and_syncs_always(tmp_path: Path) -> None:
@@ -156,8 +160,8 @@ def test_the_cluster_gets_the_same_configuration_as_compose(name: str) -> None:
 def test_every_kubernetes_object_fits_its_schema(manifests: list[dict[str, Any]]) -> None:
     version = kubernetes_validate.latest_version()
 
-    for one in manifests:
-        kubernetes_validate.validate(one, version, strict=True)
+    for manifest in manifests:
+        kubernetes_validate.validate(manifest, version, strict=True)
 
 
 def test_every_service_has_a_deployment_and_the_stores_keep_their_data(
@@ -166,7 +170,8 @@ def test_every_service_has_a_deployment_and_the_stores_keep_their_data(
     assert set(by_name(manifests, "Deployment")) == set(SERVICES)
     assert set(by_name(manifests, "StatefulSet")) == {"nats", "postgres"}
     assert all(
-        one["spec"]["volumeClaimTemplates"] for one in by_name(manifests, "StatefulSet").values()
+        manifest["spec"]["volumeClaimTemplates"]
+        for manifest in by_name(manifests, "StatefulSet").values()
     )
     job = by_name(manifests, "Job")["provision"]["spec"]["template"]["spec"]["containers"][0]
     assert (job["image"], job["args"]) == ("fairlead-cli:0.1.0", ["provision"])
@@ -175,8 +180,8 @@ def test_every_service_has_a_deployment_and_the_stores_keep_their_data(
 def test_kubernetes_probes_the_ports_that_are_served(manifests: list[dict[str, Any]]) -> None:
     for name, deployment in by_name(manifests, "Deployment").items():
         [container] = deployment["spec"]["template"]["spec"]["containers"]
-        env = {one["name"]: one.get("value") for one in container["env"]}
-        ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+        env = {entry["name"]: entry.get("value") for entry in container["env"]}
+        ports = {entry["name"]: entry["containerPort"] for entry in container["ports"]}
         live, ready = container["livenessProbe"]["httpGet"], container["readinessProbe"]["httpGet"]
 
         assert (live["path"], ready["path"]) == ("/healthz", "/readyz")

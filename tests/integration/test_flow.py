@@ -44,8 +44,8 @@ async def test_a_prompt_over_http_is_answered_and_read_back(up: Stack) -> None:
     assert messages[1]["finish"] == "stop"
     context = (await up.http.get(f"/api/session/{session.id}/context")).json()["data"]
     assert context == messages
-    one = await up.http.get(f"/api/session/{session.id}/message/{messages[1]['id']}")
-    assert one.json()["data"] == messages[1]
+    single = await up.http.get(f"/api/session/{session.id}/message/{messages[1]['id']}")
+    assert single.json()["data"] == messages[1]
 
 
 async def test_a_session_sums_up_what_its_turns_used(up: Stack) -> None:
@@ -139,16 +139,16 @@ async def test_the_public_feed_tells_every_public_event_in_order(up: Stack) -> N
     await up.wait_until_rested(session.id)
 
     async with open_link(up.up.nats, name="test") as link, asyncio.timeout(30):
-        found: list[dict[str, Any]] = []
-        while len(found) < len(TURN) + 1:
+        events: list[dict[str, Any]] = []
+        while len(events) < len(TURN) + 1:
             await asyncio.sleep(0.1)
             wildcard = f"fairlead.event.default.{session.id}.>"
             got, _ = await link.read_subject("EVENTS", wildcard, first=1, batch=100)
-            found = [orjson.loads(item.payload) for item in got]
+            events = [orjson.loads(item.payload) for item in got]
 
-    assert [event["type"] for event in found] == ["session.created", *TURN]
-    assert [event["durable"]["seq"] for event in found] == sorted(
-        event["durable"]["seq"] for event in found
+    assert [event["type"] for event in events] == ["session.created", *TURN]
+    assert [event["durable"]["seq"] for event in events] == sorted(
+        event["durable"]["seq"] for event in events
     )
 
 
@@ -162,11 +162,11 @@ async def test_deltas_are_heard_live_and_never_stored(up: Stack) -> None:
         nonlocal text
         async for frame in up.client.follow(session.id, live=True):
             opened.set()
-            told = orjson.loads(frame.data)
-            frames.append((told["type"], frame.seq))
-            if told["type"] == "session.next.text.delta":
-                text += told["data"]["delta"]
-            if told["type"] == "session.next.step.ended":
+            event = orjson.loads(frame.data)
+            frames.append((event["type"], frame.seq))
+            if event["type"] == "session.next.text.delta":
+                text += event["data"]["delta"]
+            if event["type"] == "session.next.step.ended":
                 return
 
     opened = asyncio.Event()

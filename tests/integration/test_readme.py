@@ -42,8 +42,8 @@ async def test_every_block_of_the_readme_runs_against_a_fresh_stack(up: Stack) -
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said, _ = await asyncio.wait_for(shell.communicate(), 400)
+    output, _ = await asyncio.wait_for(shell.communicate(), 400)
 
     assert BLOCKS
-    assert shell.returncode == 0, said.decode()
-    assert b"session.next.step.ended" in said
+    assert shell.returncode == 0, output.decode()
+    assert b"session.next.step.ended" in output

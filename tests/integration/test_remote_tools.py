@@ -97,31 +97,31 @@ class Field:
 
     async def wait_until_offered(self, name: str) -> str:
         """The revision of a tool, once it is offered, by whichever of the workers is asked."""
-        found: list[str] = []
+        revisions: list[str] = []
         async with asyncio.timeout(PATIENCE_S):
-            while len(found) < OFTEN:
+            while len(revisions) < OFTEN:
                 try:
-                    found.append(await tool_revision(self.up, name))
+                    revisions.append(await tool_revision(self.up, name))
                 except (StopIteration, RuntimeError):
-                    found.clear()
+                    revisions.clear()
                     await asyncio.sleep(0.1)
-        return found[-1]
+        return revisions[-1]
 
-    async def run_call(self, tool: str, **asked: object) -> list[Recorded]:
+    async def run_call(self, tool: str, **arguments: object) -> list[Recorded]:
         """A session whose model calls a tool once; its whole log at the end."""
-        return await wait_until_settled(self.up, await self.begin_call(tool, **asked))
+        return await wait_until_settled(self.up, await self.begin_call(tool, **arguments))
 
-    async def run_until_reached(self, tool: str, **asked: object) -> list[Recorded]:
+    async def run_until_reached(self, tool: str, **arguments: object) -> list[Recorded]:
         """The same, of a call that reached its server: one that is starting again runs nothing."""
         async with asyncio.timeout(PATIENCE_S):
-            while "was not run" in str(outcome(log := await self.run_call(tool, **asked))):
+            while "was not run" in str(outcome(log := await self.run_call(tool, **arguments))):
                 await asyncio.sleep(0.2)
         return log
 
-    async def begin_call(self, tool: str, **asked: object) -> str:
+    async def begin_call(self, tool: str, **arguments: object) -> str:
         session = await self.up.session()
         await say(
-            self.up, session, f"[[sim: tool={tool} args='{json.dumps(asked)}' ; answer=ok]] go"
+            self.up, session, f"[[sim: tool={tool} args='{json.dumps(arguments)}' ; answer=ok]] go"
         )
         return session
 
@@ -144,8 +144,8 @@ def process(module: str, *args: str) -> Iterator[subprocess.Popen[bytes]]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def field() -> AsyncIterator[Field]:
     """One stack with two tool workers, a near and a far server."""
-    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
-        place, port = Path(made), free_port()
+    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
+        place, port = Path(directory), free_port()
         config, calls = _write_config(place, port)
         with process("tool_server", str(calls), str(port)):
             async with stack(place / "state", scale={"tools": 2}, config=config, sim=True) as up:
@@ -175,10 +175,10 @@ async def test_a_servers_tool_asks_like_any_other(field: Field, server: str) -> 
         for word in ("once", "reject")
     ]
     for session, word in zip(sessions, ("once", "reject"), strict=True):
-        (asked,) = events_of(await field.up.until(session, "permission.asked"), "permission.asked")
-        assert asked.request.action == f"{server}_stamp"
+        (event,) = events_of(await field.up.until(session, "permission.asked"), "permission.asked")
+        assert event.request.action == f"{server}_stamp"
         assert f"{server}-{word}" not in field.notes_of("stamp")
-        path = f"/api/session/{session}/permission/{asked.request.id}/reply"
+        path = f"/api/session/{session}/permission/{event.request.id}/reply"
         body = {"reply": word, "message": "not this one"}
         assert (await field.up.http.post(path, json=body)).status_code == httpx.codes.NO_CONTENT
 
@@ -190,7 +190,9 @@ async def test_a_servers_tool_asks_like_any_other(field: Field, server: str) -> 
     )
     assert "not this one" in outcome(refused)
     assert not events_of(refused, "tool.started")
-    assert [one for one in field.notes_of("stamp") if one.startswith(server)] == [f"{server}-once"]
+    assert [note for note in field.notes_of("stamp") if note.startswith(server)] == [
+        f"{server}-once"
+    ]
 
 
 async def test_a_servers_long_answer_is_bounded_and_kept_whole(field: Field) -> None:
@@ -203,8 +205,8 @@ async def test_a_servers_long_answer_is_bounded_and_kept_whole(field: Field) -> 
     (path,) = event.output_paths
     assert len(shown.text.encode()) <= OUTPUT_BYTES_MAX
     assert path in shown.text
-    kept = await field.up.http.get(f"/api/tool-output/{managed_id(path)}")
-    assert kept.text == "x" * 1024 * 1024
+    stored = await field.up.http.get(f"/api/tool-output/{managed_id(path)}")
+    assert stored.text == "x" * 1024 * 1024
 
 
 async def test_servers_near_and_far_answer_a_session(field: Field) -> None:

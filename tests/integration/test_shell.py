@@ -52,21 +52,23 @@ async def ask(up: Stack, command: str, **more: Any) -> str:  # noqa: ANN401
 
 async def read_stream(up: Stack, session: str, until: str) -> list[dict[str, Any]]:
     """The session's stream up to an event."""
-    found: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     url = f"/api/session/{session}/stream"
     async with asyncio.timeout(WAIT_S), up.http.stream("GET", url) as answer:
         async for line in answer.aiter_lines():
             if line.startswith("data: "):
-                found.append(json.loads(line.removeprefix("data: ")))
-                if found[-1]["type"] == until:
+                events.append(json.loads(line.removeprefix("data: ")))
+                if events[-1]["type"] == until:
                     break
-    return found
+    return events
 
 
 async def wait_for_settlement(up: Stack, session: str) -> ToolSucceeded | ToolFailed:
     log = await up.wait_until_rested(session)
     check_log(log)
-    (event,) = [one.event for one in log if isinstance(one.event, ToolSucceeded | ToolFailed)]
+    (event,) = [
+        recorded.event for recorded in log if isinstance(recorded.event, ToolSucceeded | ToolFailed)
+    ]
     return event
 
 
@@ -91,11 +93,13 @@ async def test_long_output_is_live_bounded_and_kept(up: Stack) -> None:
 
     stream = await read_stream(up, session, "session.next.tool.success")
 
-    kinds = [one["type"] for one in stream]
+    kinds = [event["type"] for event in stream]
     assert "session.next.tool.output.delta" in kinds
     assert "session.next.tool.progress" in kinds
     live = "".join(
-        one["data"]["delta"] for one in stream if one["type"] == "session.next.tool.output.delta"
+        event["data"]["delta"]
+        for event in stream
+        if event["type"] == "session.next.tool.output.delta"
     )
     assert live.endswith("the end\n")
     event = await wait_for_settlement(up, session)

@@ -74,12 +74,12 @@ async def test_a_broken_configuration_stops_a_service_with_one_clear_line(tmp_pa
         env={**os.environ, "FAIRLEAD_CONFIG": str(config)},
         stderr=asyncio.subprocess.PIPE,
     )
-    _, said = await asyncio.wait_for(process.communicate(), 60)
+    _, output = await asyncio.wait_for(process.communicate(), 60)
 
     assert process.returncode == 1
-    assert str(config) in said.decode()
-    assert "runner.sessions_max" in said.decode()
-    assert "Traceback" not in said.decode()
+    assert str(config) in output.decode()
+    assert "runner.sessions_max" in output.decode()
+    assert "Traceback" not in output.decode()
 
 
 def _open(port: int) -> bool:

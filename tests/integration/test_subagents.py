@@ -35,8 +35,8 @@ async def up() -> AsyncIterator[Stack]:
 
 def task_prompt(prompt: str, *, agent: str = "general") -> str:
     """A prompt whose answer hands work to a sub-agent, which says what it heard."""
-    asked = json.dumps({"agent": agent, "description": "some work", "prompt": prompt})
-    return f"[[sim: tool=task args='{asked}' ; answer=done]] go"
+    arguments = json.dumps({"agent": agent, "description": "some work", "prompt": prompt})
+    return f"[[sim: tool=task args='{arguments}' ; answer=done]] go"
 
 
 async def child(up: Stack, session: str) -> str:
@@ -74,7 +74,7 @@ async def test_a_call_is_answered_by_a_session_of_its_own(up: Stack) -> None:
     assert (finished.session_id, finished.tokens > 0) == (below, True)
     assert event_types(log).count("step.ended") == 2
     lines = event_types(await wait_until_settled(up, below))
-    assert [lines.count(one) for one in ("prompt.admitted", "step.ended")] == [1, 1]
+    assert [lines.count(name) for name in ("prompt.admitted", "step.ended")] == [1, 1]
 
 
 async def test_an_unknown_agent_is_told_to_the_model(up: Stack) -> None:
@@ -122,7 +122,7 @@ async def test_a_budget_reaches_down(up: Stack) -> None:
     resting: list[Recorded] = []
     async with asyncio.timeout(PATIENCE_S):
         while not any(
-            one.reason == "over-budget" for one in events_of(resting, "execution.released")
+            event.reason == "over-budget" for event in events_of(resting, "execution.released")
         ):
             await asyncio.sleep(0.05)
             resting = await up.events(session)
@@ -178,7 +178,7 @@ async def test_killed_workers_and_runners_make_no_second_child(up: Stack) -> Non
 
     log = await wait_until_settled(up, session)
 
-    assert [one.startswith("You said: tell me a story") for one in answers(log)] == [True]
+    assert [text.startswith("You said: tell me a story") for text in answers(log)] == [True]
     lines = event_types(await wait_until_settled(up, below))
     assert lines.count("prompt.admitted") == lines.count("prompt.promoted") == 1
     assert lines.count("step.ended") == 1
@@ -192,8 +192,8 @@ async def test_nobody_is_held_while_a_child_works(up: Stack) -> None:
 
     async with asyncio.timeout(PATIENCE_S):
         while not any(
-            one.reason == "parked"
-            for one in events_of(await up.events(session), "execution.released")
+            event.reason == "parked"
+            for event in events_of(await up.events(session), "execution.released")
         ):
             await asyncio.sleep(0.1)
     explained = await up.client.explain(session)

@@ -76,16 +76,20 @@ class Ship:
     work: Path
     web: Site
 
-    async def call(self, tool: str, *, session: str | None = None, **asked: object) -> Any:  # noqa: ANN401
+    async def call(self, tool: str, *, session: str | None = None, **arguments: object) -> Any:  # noqa: ANN401
         """The settlement of one call that a model makes before it answers."""
         session = session or await self.up.session()
-        await self.ask(session, tool, **asked)
+        await self.ask(session, tool, **arguments)
         log = await wait_until_settled(self.up, session)
         assert events_of(log, "step.ended")[-1].finish == "stop", "the turn goes on after the call"
-        return [one.event for one in log if isinstance(one.event, ToolSucceeded | ToolFailed)][-1]
+        return [
+            recorded.event
+            for recorded in log
+            if isinstance(recorded.event, ToolSucceeded | ToolFailed)
+        ][-1]
 
-    async def ask(self, session: str, tool: str, **asked: object) -> None:
-        args = shlex.quote(json.dumps(asked))
+    async def ask(self, session: str, tool: str, **arguments: object) -> None:
+        args = shlex.quote(json.dumps(arguments))
         await say(self.up, session, f"[[sim: tool={tool} args={args} ; answer=done]] go")
 
 
@@ -93,11 +97,11 @@ class Ship:
 async def ship() -> AsyncIterator[Ship]:
     """A stack whose agent may do everything, in a directory of its own."""
     with (
-        TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made,
+        TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory,
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("SEARCH_KEY", KEY)
-        place = Path(made)
+        place = Path(directory)
         async with site() as web:
             config = write_config(place, web)
             async with stack(place / "state", config=config, sim=True) as up:
@@ -113,13 +117,13 @@ def write_config(place: Path, web: Site) -> Path:
         "search": web.url("/search"),
         "nowhere": str(place / "nowhere"),
     }
-    config.write_text(CONFIG.format(**{name: json.dumps(one) for name, one in values.items()}))
+    config.write_text(CONFIG.format(**{name: json.dumps(value) for name, value in values.items()}))
     return config
 
 
 def shown_text(event: ToolSucceeded) -> str:
     """The text that the model is shown."""
-    return "".join(one.text for one in event.content if isinstance(one, TextContent))
+    return "".join(part.text for part in event.content if isinstance(part, TextContent))
 
 
 async def test_files_are_read_written_and_edited(ship: Ship) -> None:
@@ -147,8 +151,8 @@ async def test_a_patch_adds_changes_and_deletes(ship: Ship) -> None:
 
     event = await ship.call("apply_patch", patchText=PATCH)
 
-    assert [one["type"] for one in event.structured["applied"]] == ["add", "update", "delete"]
-    assert sorted(one.name for one in place.iterdir()) == ["new.txt", "old.txt"]
+    assert [change["type"] for change in event.structured["applied"]] == ["add", "update", "delete"]
+    assert sorted(file.name for file in place.iterdir()) == ["new.txt", "old.txt"]
     assert (place / "new.txt").read_text() == "fresh\n"
     assert (place / "old.txt").read_text() == "after\n"
 
@@ -160,7 +164,7 @@ async def test_files_are_found_by_name_and_by_content(ship: Ship) -> None:
     (ship.work / "src/two.txt").write_text("needle\n")
 
     globbed = await ship.call("glob", pattern="src/*.py")
-    assert [one["path"] for one in globbed.structured["value"]] == ["src/one.py"]
+    assert [match["path"] for match in globbed.structured["value"]] == ["src/one.py"]
     assert str(ship.work / "src/one.py") in shown_text(globbed)
 
     grepped = await ship.call("grep", pattern="^needle", path="src", include="*.py")
@@ -216,8 +220,8 @@ async def test_a_question_is_answered_over_http(ship: Ship) -> None:
     """L-68, L-69, N-24, N-27: the answer settles the call, and a second one finds nothing."""
     session = await ship.up.session()
     options = [{"label": "port"}, {"label": "starboard"}]
-    asked = {"question": "Which side?", "header": "side", "options": options}
-    await ship.ask(session, "question", questions=[asked])
+    question = {"question": "Which side?", "header": "side", "options": options}
+    await ship.ask(session, "question", questions=[question])
     log = await ship.up.until(session, "question.asked")
     (waiting,) = (await ship.up.http.get(f"/api/session/{session}/question")).json()["data"]
     assert waiting["id"] == events_of(log, "question.asked")[0].request.id
@@ -239,18 +243,20 @@ async def test_an_interrupt_ends_a_call_that_waits_for_a_person(ship: Ship) -> N
     session = await ship.up.session()
     await ship.ask(session, "question", questions=[{"question": "Which side?"}])
     log = await ship.up.until(session, "execution.released")
-    (asked,) = events_of(log, "question.asked")
+    (question,) = events_of(log, "question.asked")
 
     await ship.up.http.post(f"/api/session/{session}/interrupt")
 
     log = await ship.up.until(session, "tool.failed")
     assert events_of(log, "tool.failed")[0].error.message == INTERRUPTED_TOOL
     log = await wait_until_settled(ship.up, session)
-    assert [one.request_id for one in events_of(log, "question.rejected")] == [asked.request.id]
+    assert [event.request_id for event in events_of(log, "question.rejected")] == [
+        question.request.id
+    ]
     url = f"/api/session/{session}/question"
     assert (await ship.up.http.get(url)).json() == {"data": []}
     body = {"answers": [["port"]]}
-    late = await ship.up.http.post(f"{url}/{asked.request.id}/reply", json=body)
+    late = await ship.up.http.post(f"{url}/{question.request.id}/reply", json=body)
     assert late.status_code == httpx.codes.NOT_FOUND
 
 
@@ -287,14 +293,14 @@ async def test_a_page_is_fetched(ship: Ship) -> None:
 
 async def test_the_web_is_searched(ship: Ship) -> None:
     """L-80, L-82: with the key of the service, which nobody is told."""
-    found = {"content": [{"type": "text", "text": "Tide tables"}]}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": found}).encode()
+    result = {"content": [{"type": "text", "text": "Tide tables"}]}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
     ship.web.pages["/search"] = reply(body, mime="application/json")
 
     event = await ship.call("websearch", query="tides")
 
     assert event.structured == {"provider": "acme", "output": "Tide tables"}
-    headers, sent = next(asked[1:] for asked in ship.web.asked if asked[0] == "/search")
+    headers, sent = next(request[1:] for request in ship.web.asked if request[0] == "/search")
     assert KEY in headers["authorization"]
     assert json.loads(sent)["params"]["arguments"]["query"] == "tides"
     assert KEY not in event.model_dump_json()
@@ -331,7 +337,7 @@ async def test_a_kept_output_is_purged_with_its_session(ship: Ship) -> None:
     at = Address(DEFAULT_TENANT, session)
     await ship.up.eventlog.outputs.put(at, unnamed, send_late(), mime="text/plain")
     named = managed_id(event.output_paths[0])
-    urls = [f"/api/tool-output/{one}" for one in (named, unnamed)]
+    urls = [f"/api/tool-output/{output_id}" for output_id in (named, unnamed)]
     for url in urls:
         assert (await ship.up.http.get(url)).status_code == httpx.codes.OK
 
@@ -355,8 +361,8 @@ async def test_a_large_image_goes_by_reference(ship: Ship) -> None:
     _said, shown = event.content
     assert isinstance(shown, FileContent)
     assert event.output_paths == (shown.uri,)
-    kept = await ship.up.http.get(f"/api/tool-output/{managed_id(shown.uri)}")
-    assert (kept.headers["content-type"], kept.content) == ("image/png", raw.getvalue())
+    stored = await ship.up.http.get(f"/api/tool-output/{managed_id(shown.uri)}")
+    assert (stored.headers["content-type"], stored.content) == ("image/png", raw.getvalue())
     again = await ship.call("read", path=shown.uri)
     assert isinstance(again, ToolSucceeded)
 
