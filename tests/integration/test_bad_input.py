@@ -218,7 +218,7 @@ async def test_what_cannot_speak_is_refused_or_promotes_nothing(
 ) -> None:
     """O-29, O-31, D-41: over HTTP and NATS alike; the log holds the prompt and no promotion."""
     up = keyed_up.up
-    unknown = {"model": {"providerID": "keyed_stack", "id": "gone"}}
+    unknown = {"model": {"providerID": "keyed", "id": "gone"}}
     variant = {"model": {"providerID": "unkeyed", "id": "m", "variant": "low"}}
     over_http = [await up.http.post("/api/session", json=body) for body in (unknown, variant)]
     over_nats = [await up.ask("session.create", body) for body in (unknown, variant)]
@@ -240,7 +240,7 @@ async def test_a_key_that_its_provider_repeats_is_in_no_event_no_log_and_no_answ
 ) -> None:
     """O-32: it leaves in a header; nothing under the stack's state holds it afterwards."""
     up = keyed_up.up
-    session = await up.session(model={"providerID": "keyed_stack", "id": "m"})
+    session = await up.session(model={"providerID": "keyed", "id": "m"})
 
     await up.http.post(f"/api/session/{session}/prompt", json={"prompt": {"text": "hi"}})
     log = await up.until(session, "step.failed")

@@ -106,7 +106,7 @@ async def test_killed_after_its_run_a_pure_call_runs_again(up: Stack) -> None:
     log = await wait_until_settled(up, session)
 
     (succeeded,) = events_of(log, "tool.succeeded")
-    assert succeeded.structured == {"key": "after-pure", "count_runs": 2}
+    assert succeeded.structured == {"key": "after-pure", "runs": 2}
     assert not events_of(log, "tool.failed")
 
 
