@@ -351,6 +351,6 @@ async def test_stats_are_parsed_by_the_client_of_nats(url: str, client: Client) 
 def test_the_document_holds_both_kinds_of_verb() -> None:
     rpc = server("nats://127.0.0.1:1")
 
-    route = rpc.asyncapi("Greeter")
+    route = rpc.asyncapi_route("Greeter")
 
     assert route.path == "/asyncapi.json"

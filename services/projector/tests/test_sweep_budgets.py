@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_projector import database
-from fairlead_projector.sweep import TenantLimits, _load_affordable, _load_moving
+from fairlead_projector.sweep import TenantBudgets, _load_affordable, _load_moving
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     BudgetSet,
@@ -62,14 +62,14 @@ async def test_a_raised_limit_finds_those_that_rest_over_it_and_no_others(
     async with await database.connect(projection.dsn) as connection:
 
         async def affordable(*, cost: float | None, tokens: int | None) -> set[Address]:
-            limits = TenantLimits(("poor", "other"), (cost, 0.5), (tokens, None))
+            limits = TenantBudgets(("poor", "other"), (cost, 0.5), (tokens, None))
             return {at for at, _seq in await _load_affordable(connection, limits)}
 
         assert await affordable(cost=2.0, tokens=None) == set()
         assert await affordable(cost=3.0, tokens=40) == set()
         assert await affordable(cost=3.0, tokens=41) == {POOR}
         assert await affordable(cost=None, tokens=None) == {POOR}
-        assert {at for at, _seq in await _load_affordable(connection, TenantLimits())} == {
+        assert {at for at, _seq in await _load_affordable(connection, TenantBudgets())} == {
             POOR,
             OTHER,
         }

@@ -46,7 +46,7 @@ class EventEnvelope(Model):
     metadata: dict[str, Any] | None = Field(default=None)
 
 
-def public_type(type_: str, *, notice: bool = False) -> str:
+def client_type(type_: str, *, notice: bool = False) -> str:
     """The client name of an event type."""
     if notice:
         return _NOTICE_TYPES.get(type_, type_)
@@ -76,7 +76,7 @@ def public_event_json(
         data.pop("agent", None)
     return {
         "id": recorded.id,
-        "type": public_type(event.type, notice=event.visibility == "notice"),
+        "type": client_type(event.type, notice=event.visibility == "notice"),
         "data": data,
         "durable": {
             "aggregateID": session_id,

@@ -116,5 +116,5 @@ def build(settings: IngestSettings) -> Starlette:
     """The ASGI application of ingest. Nothing connects until it starts."""
     health = Health()
     ingest = Ingest(settings)
-    document = ingest.server.asyncapi("Fairlead ingest")
+    document = ingest.server.asyncapi_route("Fairlead ingest")
     return application(lambda: ingest.work(health), health, [document])

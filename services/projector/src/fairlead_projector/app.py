@@ -69,7 +69,7 @@ def _tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
             eventlog,
             interval_s=settings.sweep_interval_s,
             age_s=settings.sweep_age_s,
-            tenant_limits=settings.tenant_limits,
+            tenant_budgets=settings.tenant_budgets,
         ),
         "asks": partial(
             recheck_asks,

@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from fairlead_projector.sweep import TenantLimits
+from fairlead_projector.sweep import TenantBudgets
 from fairlead_service.config.configuration import Config
 
 
@@ -21,7 +21,7 @@ class ProjectorSettings(BaseModel):
     batch_commits_max: int
     sweep_interval_s: float
     sweep_age_s: float
-    tenant_limits: TenantLimits = TenantLimits()
+    tenant_budgets: TenantBudgets = TenantBudgets()
     asks_interval_s: float = 1.0
     expire_s: float | None = None
 
@@ -37,7 +37,7 @@ class ProjectorSettings(BaseModel):
             batch_commits_max=config.projector.batch_commits_max,
             sweep_interval_s=config.projector.sweep_interval_s,
             sweep_age_s=config.projector.sweep_age_s,
-            tenant_limits=TenantLimits(
+            tenant_budgets=TenantBudgets(
                 tuple(config.tenant),
                 tuple(limits.cost for limits in config.tenant.values()),
                 tuple(limits.tokens for limits in config.tenant.values()),

@@ -87,7 +87,7 @@ def _round_robin(due: Iterable[Address]) -> list[Address]:
     return [at for _rank, at in sorted(ranked, key=itemgetter(0))]
 
 
-class TenantLimits(NamedTuple):
+class TenantBudgets(NamedTuple):
     """The budgets of tenants, from the configuration of this process."""
 
     tenants: tuple[TenantId, ...] = ()
@@ -95,7 +95,7 @@ class TenantLimits(NamedTuple):
     tokens: tuple[int | None, ...] = ()
 
 
-NO_LIMITS: Final = TenantLimits()
+NO_BUDGETS: Final = TenantBudgets()
 
 
 async def sweep(
@@ -104,7 +104,7 @@ async def sweep(
     *,
     interval_s: float,
     age_s: float,
-    tenant_limits: TenantLimits = NO_LIMITS,
+    tenant_budgets: TenantBudgets = NO_BUDGETS,
     on_healthy: Callable[[], None],
 ) -> None:
     """Sweep until something fails. One process does this at a time; the others wait."""
@@ -120,7 +120,7 @@ async def sweep(
         while True:
             (moving, owned), now = await _load_moving(connection), time.monotonic()
             if now - looked_at >= AFFORDABLE_S:
-                affordable, looked_at = await _load_affordable(connection, tenant_limits), now
+                affordable, looked_at = await _load_affordable(connection, tenant_budgets), now
             for at in stalls.due([*moving, *affordable], now=now):
                 if await eventlog.wakes.wake(at):
                     metrics.WOKEN.inc()
@@ -133,7 +133,7 @@ async def sweep(
 
 
 async def _load_affordable(
-    connection: Connection, limits: TenantLimits
+    connection: Connection, limits: TenantBudgets
 ) -> list[tuple[Address, int]]:
     """Sessions that rest over a budget although the budget allows more now."""
     cursor = await connection.execute(

@@ -69,7 +69,7 @@ class RunnerSettings:
         """The configuration of a tenant."""
         return self.config.tenant.get(tenant, TenantConfig())
 
-    def policy(self, tenant: TenantId, session: Session) -> RecoveryPolicy:
+    def recovery_policy(self, tenant: TenantId, session: Session) -> RecoveryPolicy:
         """The recovery policy: the agent's own, else the tenant's."""
         agent = self.config.agents.get(self.agent(session))
         own = agent.recovery if agent else None

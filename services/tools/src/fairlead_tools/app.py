@@ -144,5 +144,5 @@ def build(settings: ToolsSettings) -> Starlette:
     """The ASGI application of the tools service. Nothing connects until it starts."""
     health = Health()
     tools = ToolsService(settings)
-    document = tools.server.asyncapi("Fairlead tools")
+    document = tools.server.asyncapi_route("Fairlead tools")
     return application(lambda: tools.work(health), health, [document])

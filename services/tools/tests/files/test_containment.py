@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.builtin import edit, grep, read, write
-from fairlead_tools.files import mutation
+from fairlead_tools.files import safe_write
 from fairlead_tools.files.path import PathRefused, open_place, resolve
 from fairlead_tools.files.search.globs import matches_glob
 from fairlead_tools.files.search.search import SearchEngine, find_engine
@@ -180,7 +180,7 @@ async def test_links_that_are_exchanged_let_nothing_be_written_outside(
 
     def remove() -> None:
         with suppress(PathRefused, OSError):
-            mutation.remove(resolve(str(here), "dir/deep/other.txt"))
+            safe_write.remove(resolve(str(here), "dir/deep/other.txt"))
 
     with swap_links(here, there):
         deadline = time.monotonic() + SWAP_S

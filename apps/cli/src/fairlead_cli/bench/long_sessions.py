@@ -29,15 +29,15 @@ MODEL = ModelRef(provider_id="sim", id="fast")
 TURN_EVENTS = 9
 
 
-async def append_history(eventlog: EventLog, at: Address, *, events: int, compacted: bool) -> Head:
-    """Append turns to a session until it has about this many events."""
+async def fill_log(eventlog: EventLog, at: Address, *, until_seq: int, compact: bool) -> Head:
+    """Append turns until the log has about `until_seq` events, then one compaction if asked."""
     head = await eventlog.log.head(at)
     generation = 0
-    while head.seq + TURN_EVENTS < events:
+    while head.seq + TURN_EVENTS < until_seq:
         generation += 1
         for commit in _turn(generation):
             head = await _append(eventlog, at, head, commit)
-    if compacted:
+    if compact:
         compaction = CompactionEnded(
             message_id=ids.message_id(), reason="auto", text="A long talk.", recent="It went on."
         )

@@ -25,7 +25,7 @@ SLOW = "[[sim: chunks=400 delay_ms=20]] a long answer"
 
 
 async def _wait_for_event(eventlog: EventLog, at: Address, type_: str, *, count: int = 1) -> float:
-    """Wait until the log has that many events of a type; return the time of this process's clock."""
+    """Wait until the log has `count` events of the type; return `perf_counter()` at that moment."""
     matches = 0
     async with asyncio.timeout(WAIT_S):
         async for commit in eventlog.log.tail(at, after=0):

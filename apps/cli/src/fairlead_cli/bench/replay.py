@@ -6,7 +6,7 @@ from statistics import median
 
 from fairlead_cli.bench.admissions import create_sessions
 from fairlead_cli.bench.load_connection import LoadConnection
-from fairlead_cli.bench.long_sessions import append_history, record_history
+from fairlead_cli.bench.long_sessions import fill_log, record_history
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.ids import DEFAULT_TENANT
@@ -24,7 +24,7 @@ async def time_replay(url: str, eventlog: EventLog, *, events: int) -> tuple[flo
     """Milliseconds to fold a session of that many events without a cache, and to stream it."""
     (session,) = await create_sessions(eventlog, 1)
     at = Address(DEFAULT_TENANT, session)
-    await append_history(eventlog, at, events=events, compacted=False)
+    await fill_log(eventlog, at, until_seq=events, compact=False)
     folds, streams = [], []
     for _ in range(REPEATS):
         cold = SessionCache(eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=1)

@@ -16,7 +16,7 @@ from fairlead_cli.bench import (
     tool_calls,
     turns,
 )
-from fairlead_cli.bench.long_sessions import append_history
+from fairlead_cli.bench.long_sessions import fill_log
 from fairlead_cli.bench.measurement import Timing
 from fairlead_cli.bench.stream_parsers import AGAINST_SDK, ROUNDS, compare_parsers
 from fairlead_cli.embedded.configuration import SIM
@@ -185,7 +185,7 @@ async def _measure_long_sessions(results: Results, eventlog: EventLog, url: str,
     for events, compacted in ((10, False), (5_000, True), (5_000, False)):
         (session,) = await admissions.create_sessions(eventlog, 1)
         at = Address(DEFAULT_TENANT, session)
-        await append_history(eventlog, at, events=events, compacted=compacted)
+        await fill_log(eventlog, at, until_seq=events, compact=compacted)
         name = f"turn in a session of {events:,} events"
         name += ", compacted" if compacted else ""
         results.timings[name] = await turns.time_session_turns(url, session, each=each)

@@ -93,7 +93,7 @@ class RpcServer:
         """Give handlers a dependency that they name with `Context(name)`."""
         self._broker.context.set_global(name, dependency)
 
-    def asyncapi(self, title: str) -> Route:
+    def asyncapi_route(self, title: str) -> Route:
         """Serves the AsyncAPI document of all verbs."""
         specification = AsyncAPI(self._broker, self._documented, title=title, version="1")
         document = specification.to_specification().to_json()

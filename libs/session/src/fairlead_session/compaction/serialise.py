@@ -44,7 +44,7 @@ def entry(message: Message, *, excerpt: int) -> str:
         case SystemMessage():
             return f"[System update]: {message.text}"
         case ShellMessage():
-            return f"[Shell]: {message.command}\n{_cut(message.output, excerpt)}"
+            return f"[Shell]: {message.command}\n{_shorten(message.output, excerpt)}"
         case AssistantMessage():
             return "\n".join(line for block in message.content for line in _lines(block, excerpt))
         case _:
@@ -77,7 +77,7 @@ def _outcome(block: ToolBlock, excerpt: int) -> tuple[str, ...]:
     """The result or error of a settled call. An open call has neither."""
     match block.state:
         case CompletedCall() as done:
-            return (f"[Tool result]: {_cut(_output(done), excerpt)}",)
+            return (f"[Tool result]: {_shorten(_output(done), excerpt)}",)
         case FailedCall() as failed:
             return (f"[Tool error]: {failed.error.message}",)
         case PendingCall() | RunningCall():
@@ -104,7 +104,7 @@ def _file_line(file: PromptFile) -> str:
     return f"[Attached {file.mime}: {name}]" if name else f"[Attached {file.mime}]"
 
 
-def _cut(text: str, excerpt: int) -> str:
+def _shorten(text: str, excerpt: int) -> str:
     if len(text) <= excerpt:
         return text
     return f"{text[:excerpt]}\n[{len(text) - excerpt} more characters were left out]"

@@ -97,9 +97,9 @@ def _release(execution: Execution, event: ExecutionReleased, _seq: int) -> Execu
 
 
 def _recover(execution: Execution, event: ExecutionRecovered, _seq: int) -> Execution:
-    """The turn of the lost attempt is owed again, now or when somebody resumes.
+    """The turn of the lost attempt is owed again; a held session takes it only after a resume.
 
-    A runner that leaves in good order does not count as a crash.
+    A hand-over does not count as a recovery.
     """
     return replace(
         execution,

@@ -139,7 +139,7 @@ class Drain:
     def _recover(self, attempt: Attempt) -> None:
         """Settle the attempt of a dead owner, as the recovery policy says."""
         writer = self._writer
-        policy = self._context.settings.policy(writer.at.tenant, writer.session)
+        policy = self._context.settings.recovery_policy(writer.at.tenant, writer.session)
         extra = self._parts.log_fields(attempt_id=attempt.attempt_id, policy=policy)
         log.warning("turn of a dead runner found: the turn is recovered", extra=extra)
         writer.stage(*settle_attempt(writer.session, attempt, policy, ids.question_id()))

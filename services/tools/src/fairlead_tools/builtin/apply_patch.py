@@ -20,9 +20,9 @@ from fairlead_tools.files.changes import (
     visible_text,
 )
 from fairlead_tools.files.diff import FileDiff, diff
-from fairlead_tools.files.mutation import FileChanged, FileLocked, run_to_end
 from fairlead_tools.files.patch import Hunk, MalformedPatch, Update, parse_patch
 from fairlead_tools.files.path import PathRefused, Place, external_needs
+from fairlead_tools.files.safe_write import FileChanged, FileLocked, run_to_end
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 
 LETTERS: Final[dict[Kind, str]] = {"add": "A", "update": "M", "delete": "D", "move": "M"}

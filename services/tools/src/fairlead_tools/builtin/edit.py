@@ -12,9 +12,15 @@ from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.places import EDIT, find_place, path_errors_as, permitted_place
 from fairlead_tools.files.diff import FileDiff, diff
-from fairlead_tools.files.mutation import FileChanged, FileLocked, FileTooLarge, change, run_to_end
 from fairlead_tools.files.path import Place, external_needs
 from fairlead_tools.files.replacement import NotReplaced, check_replacement, replace_text
+from fairlead_tools.files.safe_write import (
+    FileChanged,
+    FileLocked,
+    FileTooLarge,
+    change,
+    run_to_end,
+)
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 
 SIDE_LINES_MAX: Final = 6

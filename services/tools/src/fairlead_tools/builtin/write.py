@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.places import EDIT, find_place, path_errors_as, permitted_place
-from fairlead_tools.files import mutation
-from fairlead_tools.files.mutation import FileLocked, run_to_end
+from fairlead_tools.files import safe_write
 from fairlead_tools.files.path import external_needs
+from fairlead_tools.files.safe_write import FileLocked, run_to_end
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 
 DESCRIPTION: Final = (
@@ -52,7 +52,7 @@ async def execute(request: WriteInput, context: CallContext) -> WriteOutput:
     with path_errors_as(message):
         place = await permitted_place(context, request.path, EDIT)
         try:
-            existed = await run_to_end(mutation.write, place, request.content.encode())
+            existed = await run_to_end(safe_write.write, place, request.content.encode())
         except (FileLocked, OSError, UnicodeEncodeError) as error:
             raise CallFailed(message) from error
     return WriteOutput(target=place.target, resource=place.resource, existed=existed)

@@ -107,7 +107,7 @@ class RegisteredSources:
         timeout_s = min(source.timeout_ms / 1000, self._timeout_s)
         try:
             raw = await self._eventlog.requests.request(source.subject, body, timeout_s=timeout_s)
-            return _parse_answer(source.key, raw)
+            return _result_from_bytes(source.key, raw)
         except NoResponders:
             why, reason = _Why("unreachable", f"no service answers on {source.subject}")
         except LogError as error:
@@ -130,7 +130,7 @@ class BadAnswer(Exception):
         self.details = _Why(why, reason)
 
 
-def _parse_answer(key: str, raw: bytes) -> ObservedSource | None:
+def _result_from_bytes(key: str, raw: bytes) -> ObservedSource | None:
     """The source in a loader's answer; None if it has none. Raises BadAnswer."""
     if len(raw) > ANSWER_BYTES_MAX:
         raise BadAnswer("too-large", f"it answered more than {ANSWER_BYTES_MAX} bytes")

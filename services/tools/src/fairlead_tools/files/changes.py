@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from fairlead_tools.files import mutation
-from fairlead_tools.files.content import read_content
-from fairlead_tools.files.mutation import BOM, FileTooLarge
+from fairlead_tools.files import safe_write
 from fairlead_tools.files.patch import Add, Delete, Hunk, LinesNotFound, Update, apply_chunks
 from fairlead_tools.files.path import PathRefused, Place
+from fairlead_tools.files.safe_write import BOM, FileTooLarge
+from fairlead_tools.files.whole_file import read_content
 
 Kind: TypeAlias = Literal["add", "update", "delete", "move"]
 
@@ -89,14 +89,14 @@ def apply_change(change: Change) -> None:
     """Apply one change, if its file has not changed. Raises FileChanged, FileLocked, OSError."""
     if change.before is None:
         assert change.after is not None, "an added file has content"
-        mutation.create(change.place, change.after)
+        safe_write.create(change.place, change.after)
     elif change.after is None:
         _remove(change.place, change.before)
     elif change.to is None:
-        mutation.replace(change.place, change.after, expected=change.before)
+        safe_write.replace(change.place, change.after, expected=change.before)
     else:
         # A crash between the two steps leaves both files, never neither.
-        mutation.create(change.to, change.after, like=change.like)
+        safe_write.create(change.to, change.after, like=change.like)
         _remove(change.place, change.before)
 
 
@@ -106,8 +106,8 @@ def visible_text(raw: bytes | None) -> str | None:
 
 
 def _remove(place: Place, expected: bytes) -> None:
-    if not mutation.remove(place, expected=expected):
-        raise mutation.FileChanged
+    if not safe_write.remove(place, expected=expected):
+        raise safe_write.FileChanged
 
 
 def _read(place: Place) -> _File | None:

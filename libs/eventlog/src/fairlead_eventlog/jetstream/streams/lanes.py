@@ -49,7 +49,7 @@ class Lanes:
             opened.set()
 
         subscription = await self._link.client.subscribe(LANE_OPENED, cb=on_opened)
-        discovery = asyncio.create_task(self._discover(opened))
+        discovery = asyncio.create_task(self._pull_new_lanes(opened))
         try:
             while True:
                 arrival = await self._arrivals.get()
@@ -71,17 +71,21 @@ class Lanes:
         self._busy[lane] -= 1
         pull.ask_again()
 
-    async def _discover(self, opened: asyncio.Event) -> None:
-        """Pull from every lane. A new lane is announced; the list is the net below the announcement."""
+    async def _pull_new_lanes(self, lane_opened: asyncio.Event) -> None:
+        """Start a pull for every lane, and for each new one.
+
+        Lists the lanes again when one is announced, and from time to time in case an announcement
+        was lost.
+        """
         try:
             while True:
                 for lane in await lane_names(self._link):
                     if lane not in self._pulls:
                         self._pulls[lane] = asyncio.create_task(self._pull(lane))
-                opened.clear()
+                lane_opened.clear()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LIST_LANES_S):
-                        await opened.wait()
+                        await lane_opened.wait()
         except LogError as error:
             self._arrivals.put_nowait(error)
 

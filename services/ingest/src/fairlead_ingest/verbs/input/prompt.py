@@ -95,10 +95,10 @@ def _admission_error(refusal: AdmissionRefusal) -> Refused:
 async def _bind_id(
     context: CommandContext, at: Address, message_id: MessageId
 ) -> Versioned[Session]:
-    """Bind a caller's message id to one session, and return that session as it is now.
+    """Bind a caller's message id to this session, and return the session as it is now.
 
-    Ids that Fairlead minted carry a seal and need no register. A minted id that this session does
-    not know belongs to another session.
+    Raises Conflict if the id belongs to another session. A minted id carries a seal and is never
+    registered: if this session did not admit it, it belongs to another session.
     """
     versioned = await context.load_versioned(at)
     if versioned.state.profile is None:

@@ -1,5 +1,5 @@
 -- The projector folds execution with the rules of the core, so its row keeps the core's value.
--- Rows of an earlier release have none: their other columns say enough until the next event.
+-- Rows of an earlier release have none: the projector folds it from their events when it needs it.
 ALTER TABLE projection.session ADD COLUMN execution jsonb;
 ALTER TABLE projection.session RENAME COLUMN stirring TO work_requested;
 

@@ -66,7 +66,7 @@ async def request_answer(
         except LogUnavailable as error:
             raise CallFailed(unknown_outcome(record.name, record.retry)) from error
         else:
-            return parse_answer(record.name, answer)
+            return result_from_bytes(record.name, answer)
     raise AssertionError("the last pause raises")
 
 
@@ -89,16 +89,16 @@ def unknown_outcome(name: str, retry: RetryClass) -> str:
     return f"{name} did not answer: its outcome is unknown. {again}."
 
 
-def parse_answer(name: str, answer: bytes) -> Result:
-    """The result of an answer. Raises CallFailed for an error or an invalid answer."""
+def result_from_bytes(name: str, body: bytes) -> Result:
+    """The result in the bytes of an answer. Raises CallFailed for an error or an invalid answer."""
     try:
-        parsed = ToolAnswer.model_validate_json(answer)
+        parsed = ToolAnswer.model_validate_json(body)
     except ValidationError as error:
         raise CallFailed(f"{name} sent an invalid answer: {describe_errors(error)}") from error
-    return answer_result(parsed)
+    return result_from_answer(parsed)
 
 
-def answer_result(answer: ToolAnswer) -> Result:
+def result_from_answer(answer: ToolAnswer) -> Result:
     """The result in an answer. Raises CallFailed with the message of the service."""
     if answer.error is not None:
         raise CallFailed(answer.error.message)

@@ -29,7 +29,7 @@ from fairlead_session.fold.calls import find_call
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.lifecycle import CallLifecycle
-from fairlead_tools.registry.application.calls import answer_result
+from fairlead_tools.registry.application.calls import result_from_answer
 from fairlead_tools.registry.application.records import ToolRecords
 from fairlead_tools.registry.json_schema import Document
 from fairlead_tools.registry.outcome import encode_output, tool_failure
@@ -90,7 +90,7 @@ class ToolVerbs:
         self, session: Session, call: UnsettledCall, at: Address, command: SettleTool
     ) -> Outcome:
         try:
-            result = answer_result(command)
+            result = result_from_answer(command)
         except CallFailed as error:
             return tool_failure(str(error))
         return encode_output(await self._tool(session, call, at), result)

@@ -4,8 +4,8 @@ import os
 import stat
 from errno import EISDIR
 
-from fairlead_tools.files.mutation import CHANGE_BYTES_MAX, FileTooLarge
 from fairlead_tools.files.path import Place, open_place
+from fairlead_tools.files.safe_write import CHANGE_BYTES_MAX, FileTooLarge
 
 
 def read_content(place: Place) -> tuple[bytes, os.stat_result]:

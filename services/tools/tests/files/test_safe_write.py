@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_tools.files import draft, mutation
-from fairlead_tools.files.mutation import FileChanged, FileLocked, run_to_end
+from fairlead_tools.files import draft, safe_write
 from fairlead_tools.files.path import PathRefused, Place, resolve
+from fairlead_tools.files.safe_write import FileChanged, FileLocked, run_to_end
 
 
 def at(directory: Path, path: str) -> Place:
@@ -25,7 +25,7 @@ def at(directory: Path, path: str) -> Place:
 
 def test_a_new_file_is_created_with_its_directories(tmp_path: Path) -> None:
     """L-10: missing parent directories are created."""
-    mutation.create(at(tmp_path, "a/b/c.txt"), b"hello")
+    safe_write.create(at(tmp_path, "a/b/c.txt"), b"hello")
 
     assert (tmp_path / "a/b/c.txt").read_bytes() == b"hello"
     assert os.listdir(tmp_path / "a/b") == ["c.txt"]  # noqa: PTH208
@@ -37,7 +37,7 @@ def test_creating_what_exists_fails_and_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("theirs")
 
     with pytest.raises(FileExistsError):
-        mutation.create(place, b"mine")
+        safe_write.create(place, b"mine")
 
     assert (tmp_path / "a.txt").read_text() == "theirs"
     assert os.listdir(tmp_path) == ["a.txt"]  # noqa: PTH208
@@ -49,7 +49,7 @@ def test_of_many_who_create_one_file_one_does(tmp_path: Path) -> None:
 
     def create(number: int) -> bool:
         try:
-            mutation.create(place, str(number).encode() * 10_000)
+            safe_write.create(place, str(number).encode() * 10_000)
         except FileExistsError:
             return False
         return True
@@ -66,11 +66,11 @@ def test_a_change_is_made_only_to_the_expected_bytes(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("one")
 
-    mutation.replace(at(tmp_path, "a.txt"), b"two", expected=b"one")
+    safe_write.replace(at(tmp_path, "a.txt"), b"two", expected=b"one")
     with pytest.raises(FileChanged):
-        mutation.replace(at(tmp_path, "a.txt"), b"three", expected=b"one")
+        safe_write.replace(at(tmp_path, "a.txt"), b"three", expected=b"one")
     with pytest.raises(FileChanged):
-        mutation.replace(at(tmp_path, "missing"), b"three", expected=b"one")
+        safe_write.replace(at(tmp_path, "missing"), b"three", expected=b"one")
 
     assert file.read_text() == "two"
     assert not (tmp_path / "missing").exists()
@@ -87,7 +87,7 @@ def test_changes_to_one_file_follow_each_other(tmp_path: Path) -> None:
         for _ in range(20):
             before = file.read_bytes()
             try:
-                mutation.replace(place, str(int(before) + 1).encode(), expected=before)
+                safe_write.replace(place, str(int(before) + 1).encode(), expected=before)
             except FileChanged:
                 continue
             successes += 1
@@ -106,7 +106,7 @@ def test_another_file_does_not_wait(tmp_path: Path) -> None:
     with (tmp_path / "held").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 
-        assert mutation.write(at(tmp_path, "free"), b"y") is False
+        assert safe_write.write(at(tmp_path, "free"), b"y") is False
 
     assert (tmp_path / "free").read_text() == "y"
 
@@ -115,13 +115,13 @@ def test_a_file_that_somebody_never_lets_go_of_is_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L-08: waiting for the lock has a time limit."""
-    monkeypatch.setattr(mutation, "LOCK_S", 0.05)
+    monkeypatch.setattr(safe_write, "LOCK_S", 0.05)
     (tmp_path / "held").write_text("x")
     with (tmp_path / "held").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 
         with pytest.raises(FileLocked):
-            mutation.write(at(tmp_path, "held"), b"y")
+            safe_write.write(at(tmp_path, "held"), b"y")
 
     assert (tmp_path / "held").read_text() == "x"
 
@@ -133,7 +133,7 @@ async def test_a_cancelled_change_is_finished_first(tmp_path: Path) -> None:
     def change() -> None:
         started.set()
         resume.wait(10)
-        mutation.write(at(tmp_path, "a.txt"), b"whole")
+        safe_write.write(at(tmp_path, "a.txt"), b"whole")
 
     task = asyncio.create_task(run_to_end(change))
     await asyncio.to_thread(started.wait, 10)
@@ -151,9 +151,9 @@ def test_removing_tells_whether_there_was_anything(tmp_path: Path) -> None:
     """L-11: a missing file is no failure."""
     (tmp_path / "a.txt").write_text("x")
 
-    assert mutation.remove(at(tmp_path, "a.txt")) is True
-    assert mutation.remove(at(tmp_path, "a.txt")) is False
-    assert mutation.remove(at(tmp_path, "no/such/file")) is False
+    assert safe_write.remove(at(tmp_path, "a.txt")) is True
+    assert safe_write.remove(at(tmp_path, "a.txt")) is False
+    assert safe_write.remove(at(tmp_path, "no/such/file")) is False
 
 
 def test_a_file_that_changed_is_not_removed(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_file_that_changed_is_not_removed(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("new")
 
     with pytest.raises(FileChanged):
-        mutation.remove(at(tmp_path, "a.txt"), expected=b"old")
+        safe_write.remove(at(tmp_path, "a.txt"), expected=b"old")
 
     assert (tmp_path / "a.txt").exists()
 
@@ -172,7 +172,7 @@ def test_a_changed_file_keeps_its_permissions(tmp_path: Path) -> None:
     file.write_text("x")
     file.chmod(0o751)
 
-    mutation.write(at(tmp_path, "run.sh"), b"y")
+    safe_write.write(at(tmp_path, "run.sh"), b"y")
 
     assert stat.S_IMODE(file.stat().st_mode) == 0o751
 
@@ -186,14 +186,14 @@ def test_a_link_put_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> No
     (here / "a.txt").symlink_to(there)
 
     for change in (
-        lambda: mutation.write(place, b"mine"),
-        lambda: mutation.replace(place, b"mine", expected=b"theirs"),
-        lambda: mutation.remove(place),
+        lambda: safe_write.write(place, b"mine"),
+        lambda: safe_write.replace(place, b"mine", expected=b"theirs"),
+        lambda: safe_write.remove(place),
     ):
         with pytest.raises(OSError, match="symbolic links"):
             change()
     with pytest.raises(FileExistsError):
-        mutation.create(place, b"mine")
+        safe_write.create(place, b"mine")
 
     assert there.read_text() == "theirs"
 
@@ -203,18 +203,18 @@ def test_a_pipe_is_neither_written_nor_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(PathRefused):
-        mutation.write(at(tmp_path, "pipe"), b"x")
+        safe_write.write(at(tmp_path, "pipe"), b"x")
 
 
 LOOP = """
 import sys
-from fairlead_tools.files import draft, mutation
+from fairlead_tools.files import draft, safe_write
 from fairlead_tools.files.path import resolve
 place = resolve(sys.argv[1], "a.txt")
 print("ready", flush=True)
 number = 0
 while True:
-    mutation.write(place, (str(number % 10) * 300_000).encode())
+    safe_write.write(place, (str(number % 10) * 300_000).encode())
     number += 1
 """
 
@@ -241,10 +241,10 @@ def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from fairlead_tools.files import draft, mutation
+from fairlead_tools.files import draft, safe_write
 from fairlead_tools.files.path import resolve
-mutation.os.fsync = lambda _descriptor: os.kill(os.getpid(), signal.SIGKILL)
-mutation.write(resolve(sys.argv[1], sys.argv[2]), b"new")
+safe_write.os.fsync = lambda _descriptor: os.kill(os.getpid(), signal.SIGKILL)
+safe_write.write(resolve(sys.argv[1], sys.argv[2]), b"new")
 """
 
 
@@ -267,9 +267,9 @@ def test_without_nameless_files_a_draft_has_a_hidden_name(
     monkeypatch.setattr(draft, "_NAMELESS", 0)
     place = resolve(str(tmp_path), "a.txt")
 
-    assert [mutation.write(place, text) for text in (b"one", b"two")] == [False, True]
+    assert [safe_write.write(place, text) for text in (b"one", b"two")] == [False, True]
     with pytest.raises(FileExistsError):
-        mutation.create(place, b"three")
+        safe_write.create(place, b"three")
 
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_text() == "two"
