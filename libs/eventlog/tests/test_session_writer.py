@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from fairlead_eventlog import session_writer
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, LogUnavailable, SessionBusy, SessionErased
 from fairlead_eventlog.jetstream.connect import connect
@@ -85,7 +84,12 @@ class World:
         self, *, tries_max: int | None = None, wait_for_log: bool = False
     ) -> SessionWriter[Seqs]:
         return SessionWriter(
-            self.log, self.cache, ids, tries_max=tries_max, wait_for_log=wait_for_log
+            self.log,
+            self.cache,
+            ids,
+            tries_max=tries_max,
+            wait_for_log=wait_for_log,
+            retry_s=0.01,
         )
 
     async def write_as_other(self, count: int = 1) -> Head:
@@ -120,8 +124,7 @@ def event() -> SessionEvent:
 
 
 @pytest.fixture
-async def world(eventlog: EventLog, at: Address, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(session_writer, "RETRY_S", 0.01)
+async def world(eventlog: EventLog, at: Address) -> World:
     world = World(eventlog, at)
     await world.write_as_other(2)
     return world

@@ -62,6 +62,7 @@ class SessionWriter(Generic[State]):
 
     `tries_max` bounds the decisions of one commit; None decides until a decision is written.
     `wait_for_log` waits while the servers are away, for results that must not be lost.
+    `retry_s` is the pause before the log is tried again.
     """
 
     def __init__(
@@ -72,12 +73,14 @@ class SessionWriter(Generic[State]):
         *,
         tries_max: int | None = None,
         wait_for_log: bool = False,
+        retry_s: float = RETRY_S,
     ) -> None:
         self._log = log
         self._cache = cache
         self._ids = ids
         self._tries_max = tries_max
         self._wait_for_log = wait_for_log
+        self._retry_s = retry_s
         self._locks: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         self._positions: OrderedDict[Address, int] = OrderedDict()
 
@@ -145,7 +148,7 @@ class SessionWriter(Generic[State]):
             except LogUnavailable:
                 if not self._wait_for_log:
                     raise
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(self._retry_s)
             else:
                 self._note(at, session)
                 return session
@@ -180,7 +183,7 @@ class SessionWriter(Generic[State]):
             except LogUnavailable:
                 if not self._wait_for_log:
                     raise
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(self._retry_s)
                 continue
             written = self._cache.fold(known.versioned, stored)
             self._note(at, written)
@@ -197,7 +200,7 @@ class SessionWriter(Generic[State]):
             with suppress(LogUnavailable):
                 if (await self._log.head(at)).position < known.head.position:
                     raise SessionErased(at)
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(self._retry_s)
         return AssumedState(newer)
 
     def _note(self, at: Address, known: Versioned[State]) -> None:
