@@ -108,9 +108,8 @@ def test_a_pause_varies_within_its_jitter() -> None:
     assert 0.8 <= min(pauses) < max(pauses) <= 1.2
 
 
-async def test_work_that_held_long_was_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "STEADY_S", 0.0)
-    restarts = Restarts(pause_s=QUICK, pause_s_max=60.0)
+async def test_work_that_held_long_was_healthy() -> None:
+    restarts = Restarts(pause_s=QUICK, pause_s_max=60.0, steady_s=0.0)
     work = Flaky(*(Away(str(n)) for n in range(15)))
 
     async with run_supervised(work, restarts):

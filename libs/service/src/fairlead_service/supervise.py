@@ -7,12 +7,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 log = logging.getLogger(__name__)
-
-STEADY_S: Final = 60.0
-"""Work that ran for this long was healthy: its next pause is short again."""
 
 Work: TypeAlias = Callable[[], Awaitable[object]]
 
@@ -25,6 +22,8 @@ class Restarts:
     pause_s_max: float = 2.0
     jitter: float = 0.0
     """The part of a pause that varies, so that many do not start again at the same moment."""
+    steady_s: float = 60.0
+    """Work that ran for this long was healthy: its next pause is short again."""
     complaint: str | None = "starting"
     _next_s: float = field(default=0.0, init=False)
 
@@ -86,7 +85,7 @@ async def supervise(
             if failure is not None:
                 log.error("%s failed while it stopped", name, exc_info=failure)
             return
-        if monotonic() - began > STEADY_S:
+        if monotonic() - began > restarts.steady_s:
             restarts.healthy()
         pause_s = restarts.next_pause_s()
         if failure is not None:
