@@ -5,7 +5,6 @@ from contextlib import aclosing
 
 import pytest
 
-from fairlead_cli import event_stream
 from fairlead_cli.errors import Unreachable
 from fairlead_cli.event_stream import (
     CONNECTED,
@@ -14,12 +13,6 @@ from fairlead_cli.event_stream import (
     follow_stream,
     parse_events,
 )
-
-
-@pytest.fixture(autouse=True)
-def _no_reconnect_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "DELAY_S_MIN", 0.0)
-    monkeypatch.setattr(event_stream, "DELAY_S_MAX", 0.0)
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
@@ -46,7 +39,7 @@ class Server:
 
 async def collect(server: Server, count: int, after: int | None = None) -> list[StreamEvent]:
     events: list[StreamEvent] = []
-    async with aclosing(follow_stream(server.open, after=after)) as stream:
+    async with aclosing(follow_stream(server.open, after=after, delay_s_min=0.0)) as stream:
         async for event in stream:
             events.append(event)
             if len(events) == count:
@@ -113,7 +106,7 @@ async def test_a_reader_may_limit_the_attempts() -> None:
     server = Server([StreamEvent("a", 1)], None, None, None)
 
     with pytest.raises(Unreachable):
-        async with aclosing(follow_stream(server.open, attempts_max=3)) as stream:
+        async with aclosing(follow_stream(server.open, attempts_max=3, delay_s_min=0.0)) as stream:
             assert [event.seq async for event in stream] == [1]
 
     assert len(server.resume_points) == 4

@@ -44,19 +44,21 @@ async def follow_stream(
     after: int | None = None,
     attempts_max: int | None = None,
     on_reconnect: Callable[[], None] = lambda: None,
+    delay_s_min: float = DELAY_S_MIN,
 ) -> AsyncGenerator[StreamEvent, None]:
     """Yield each durable event once and in order, and live events as they come, across reconnects.
 
     The first connection must succeed. Raises Unreachable after `attempts_max` failures in a row.
+    `delay_s_min` is the pause before the first new connection. It doubles with each failure.
     """
-    delay_s, failures, connected = DELAY_S_MIN, 0, False
+    delay_s, failures, connected = delay_s_min, 0, False
     while True:
         try:
             async with aclosing(open_stream(after)) as stream:
                 async for event in stream:
                     if event.name == FAILURE_EVENT:
                         break
-                    connected, failures, delay_s = True, 0, DELAY_S_MIN
+                    connected, failures, delay_s = True, 0, delay_s_min
                     if event is CONNECTED or _is_repeat(event, after):
                         continue
                     after = after if event.seq is None else event.seq
