@@ -13,8 +13,8 @@ from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
 from fairlead_ingest.verbs.execution.interrupt import interrupt
+from fairlead_ingest.verbs.execution.refused_commands import refuse_shell, refuse_skill
 from fairlead_ingest.verbs.execution.resume import resume
-from fairlead_ingest.verbs.execution.shell import shell, skill
 from fairlead_ingest.verbs.input.cancel import cancel
 from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
@@ -71,8 +71,8 @@ VERBS: list[tuple[Callable[[CommandContext, str, Any], Awaitable[object]], Input
     (interrupt, COMMAND),
     (resume, COMMAND),
     (compact, COMMAND),
-    (shell, COMMAND),
-    (skill, COMMAND),
+    (refuse_shell, COMMAND),
+    (refuse_skill, COMMAND),
     (archive, COMMAND),
     (delete, COMMAND),
     (pending, COMMAND),
@@ -128,7 +128,7 @@ async def test_no_verb_touches_a_session_that_does_not_exist(
     assert wakes(eventlog) == []
 
 
-@pytest.mark.parametrize("verb", [shell, skill])
+@pytest.mark.parametrize("verb", [refuse_shell, refuse_skill])
 async def test_what_nothing_performs_is_refused_as_unavailable(
     context: CommandContext,
     eventlog: EventLog,

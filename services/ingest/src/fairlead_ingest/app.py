@@ -14,8 +14,8 @@ from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
 from fairlead_ingest.verbs.execution.interrupt import interrupt
+from fairlead_ingest.verbs.execution.refused_commands import refuse_shell, refuse_skill
 from fairlead_ingest.verbs.execution.resume import resume
-from fairlead_ingest.verbs.execution.shell import shell, skill
 from fairlead_ingest.verbs.input.cancel import cancel
 from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
@@ -67,8 +67,8 @@ class Ingest:
         self._serve("session.budget", budget)
         self._serve("session.pending", pending)
         self._serve("session.get", get)
-        self._serve("session.shell", shell)
-        self._serve("session.skill", skill)
+        self._serve("session.shell", refuse_shell)
+        self._serve("session.skill", refuse_skill)
 
     def _serve_asks(self) -> None:
         self._serve("permission.ask", permission.ask)

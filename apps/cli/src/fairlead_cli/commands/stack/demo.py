@@ -66,7 +66,7 @@ async def _demo(out: Console, plan: StackPlan) -> None:
     async with stack.run() as running, open_client(running.http) as client:
         _show_processes(out, running, time.monotonic() - start)
         session = await client.create()
-        receipt = await _show_answer(out, client, session)
+        receipt = await _prompt_and_show_answer(out, client, session)
         await _show_log(out, client, session)
         await _show_read_model(out, client, session)
         await _show_retry(out, client, receipt)
@@ -83,7 +83,7 @@ def _show_processes(out: Console, running: RunningStack, took_s: float) -> None:
     out.print(f"  ready in {took_s:.1f} s: [bold]{running.http}[/]")
 
 
-async def _show_answer(out: Console, client: Client, session: SessionInfo) -> Receipt:
+async def _prompt_and_show_answer(out: Console, client: Client, session: SessionInfo) -> Receipt:
     _print_title(out, "A prompt: admitted durably, once; the answer streams in")
     out.print(f"  [dim]session[/] {session.id}\n  [dim]you[/]     {escape(QUESTION)}\n")
     # A retry is recognised by the message id of the caller.

@@ -8,7 +8,9 @@ from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 
 
-async def shell(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> SeqReached:
+async def refuse_shell(
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
+) -> SeqReached:
     """Refuse a shell command of a user. Raises SessionNotFound or ServiceUnavailable."""
     await load(context, Address(tenant, command.session_id))
     raise ServiceUnavailable(
@@ -16,7 +18,9 @@ async def shell(context: ContextDep, tenant: TenantParam, command: SessionComman
     )
 
 
-async def skill(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> SeqReached:
+async def refuse_skill(
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
+) -> SeqReached:
     """Refuse a skill that a user loads by hand. Raises SessionNotFound or ServiceUnavailable."""
     await load(context, Address(tenant, command.session_id))
     raise ServiceUnavailable(
