@@ -50,6 +50,7 @@ from fairlead_schema.permission import (
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.tools.content import Executor
 from fairlead_session.calls.lifecycle import Succeeded, defer, progress, settle
+from fairlead_session.compaction import overflow
 from fairlead_session.execution import commands, recovery
 from fairlead_session.execution.ownership import claim
 from fairlead_session.fold.snapshot import freeze, thaw
@@ -164,7 +165,7 @@ DECIDERS: Final[dict[str, Decider]] = {
     ),
     "end step": of_attempt(lambda _session, attempt: recovery.end_step(attempt)),
     "hand over": of_attempt(lambda _session, attempt: recovery.hand_over(attempt)),
-    "overflow": of_attempt(lambda _session, attempt: recovery.fail_overflowed_step(attempt)),
+    "overflow": overflow.fail_overflowed_step,
     "settle": lambda session: tuple(
         event for call in session.calls[:1] for event in settle(session, call, Succeeded())
     ),

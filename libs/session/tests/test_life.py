@@ -31,8 +31,9 @@ from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.provider.events import ProviderUsage, StepFinish, TextChunk, TextEnd, TextStart
 from fairlead_schema.record import Commit, Recorded, decode, encode
 from fairlead_session.compaction.compaction import TRIES_MAX
+from fairlead_session.compaction.overflow import fail_overflowed_step
 from fairlead_session.execution.ownership import OwnedByOther, claim, owns, release
-from fairlead_session.execution.recovery import end_step, fail_overflowed_step, settle_attempt
+from fairlead_session.execution.recovery import end_step, settle_attempt
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.input.admission import admit
@@ -167,7 +168,7 @@ class Life:
         elif asked:
             self._write(CompactionFailed(reason="manual", outcome="failed", message="in vain"))
         elif attempt is not None:
-            self._write(*fail_overflowed_step(attempt))
+            self._write(*fail_overflowed_step(self.session))
 
     def _moment(self) -> None:
         """Whatever happens in the world between two writes."""

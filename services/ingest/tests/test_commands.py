@@ -140,7 +140,8 @@ async def test_what_nothing_performs_is_refused_as_unavailable(
     with pytest.raises(ServiceUnavailable) as refusal:
         await verb(context, "default", COMMAND)
 
-    assert refusal.value.body.wire()["service"] == f"session.{verb.__name__}"
+    refused = verb.__name__.removeprefix("refuse_")
+    assert refusal.value.body.wire()["service"] == f"session.{refused}"
     assert await types_after_creation(eventlog) == []
     assert wakes(eventlog) == []
 

@@ -38,14 +38,14 @@ from fairlead_session.compaction.compaction import (
     FittingRequest,
     NothingToCompact,
     Window,
-    can_recover_overflow,
     count_recent,
     fit,
     is_oversized,
     plan,
 )
 from fairlead_session.compaction.lifecycle import CompactionRun, end
-from fairlead_session.state.requests import RequestState
+from fairlead_session.compaction.overflow import can_recover_overflow
+from fairlead_session.state.model_requests import RequestState
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import CompactionProgress
 from fairlead_session.turn.request import ModelIdentity, correlation

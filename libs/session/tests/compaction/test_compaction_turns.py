@@ -47,10 +47,10 @@ from fairlead_schema.events import (
 from fairlead_schema.message import AssistantMessage, CompactionMessage
 from fairlead_schema.permission import CallSource, PermissionRequest
 from fairlead_schema.tools.content import Executor
-from fairlead_session.compaction.compaction import overflow_message
+from fairlead_session.compaction.overflow import fail_overflowed_step, overflow_message
 from fairlead_session.execution.budget import TenantUsage
 from fairlead_session.execution.commands import compact, resume
-from fairlead_session.execution.recovery import fail_overflowed_step, stop_open_work
+from fairlead_session.execution.recovery import stop_open_work
 from fairlead_session.explain import explain
 from fairlead_session.next_move import (
     AwaitCalls,
@@ -133,7 +133,7 @@ def test_an_overflow_that_cannot_be_helped_fails_the_step_with_its_own_words() -
     assert not any(isinstance(message, AssistantMessage) for message in history(session))
     assert session.turn.attempt is not None
 
-    failed = then(session, *fail_overflowed_step(session.turn.attempt))
+    failed = then(session, *fail_overflowed_step(session))
 
     answer = failed.transcript.find("msg_a")
     assert isinstance(answer, AssistantMessage)

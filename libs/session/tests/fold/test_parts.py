@@ -20,9 +20,9 @@ from fairlead_session.fold import (
     context,
     execution,
     inbox,
+    model_requests,
     profile,
     read_directories,
-    requests,
     transcript,
     turn,
     usage,
@@ -32,7 +32,7 @@ from fairlead_session.persistent import CHUNK, PersistentList
 
 PARTS = (
     *(asks, calls, compaction, context, execution, inbox),
-    *(profile, read_directories, requests, transcript, turn, usage),
+    *(profile, read_directories, model_requests, transcript, turn, usage),
 )
 
 

@@ -14,7 +14,7 @@ from fairlead_session.compaction.pruning import prune, request_history
 from fairlead_session.compaction.serialise import entry, join_entries
 from fairlead_session.compaction.summary_prompt import prompt
 from fairlead_session.frozen import replace
-from fairlead_session.state.requests import PruneCutoff
+from fairlead_session.state.model_requests import PruneCutoff
 from fairlead_session.state.session import Session
 from fairlead_session.turn.history import lines
 from fairlead_session.turn.lowering import lower
@@ -169,19 +169,6 @@ def estimate_history(
         updates = tuple(message for message in messages if isinstance(message, SystemMessage))
         messages = (*updates, _compaction_message(ended))
     return estimate.estimate_value(lower(messages, identity.model))
-
-
-def can_recover_overflow(session: Session, window: Window) -> bool:
-    """Whether a compaction may answer an overflow that came before any output."""
-    progress = session.compaction
-    return window.context > 0 and not progress.overflowed and progress.tries < TRIES_MAX
-
-
-def overflow_message(session: Session, message: str) -> str:
-    """The error of a step that overflowed; the second overflow says that a compaction was tried."""
-    if not session.compaction.overflowed:
-        return message
-    return f"The conversation does not fit the model's context, even after a compaction: {message}"
 
 
 def _build(session: Session, identity: ModelIdentity, offer: Offer) -> FittingRequest:

@@ -9,7 +9,7 @@ from pydantic_core import to_json
 from fairlead_schema.events import ContextPruned
 from fairlead_schema.message import AssistantMessage, Content, Message, ToolBlock
 from fairlead_schema.tools.content import CompletedCall, FailedCall, TextContent
-from fairlead_session.state.requests import PruneCutoff
+from fairlead_session.state.model_requests import PruneCutoff
 from fairlead_session.state.session import Session
 from fairlead_session.state.transcript import TranscriptLine
 from fairlead_session.turn.history import lines

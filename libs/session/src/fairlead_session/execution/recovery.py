@@ -169,21 +169,6 @@ def hand_over(attempt: Attempt) -> tuple[SessionEvent, ...]:
     )
 
 
-def fail_overflowed_step(attempt: Attempt) -> tuple[SessionEvent, ...]:
-    """Fail a step whose prompt the provider refused for its size, when no compaction helps."""
-    overflow = attempt.overflow
-    if overflow is None:
-        return ()
-    return (
-        _step_started(attempt),
-        StepFailed(
-            assistant_message_id=attempt.assistant_message_id,
-            error=ErrorInfo(message=overflow.message),
-            raised=None if overflow.in_stream else True,
-        ),
-    )
-
-
 def _recovered_event(attempt: Attempt, policy: RecoveryPolicy) -> ExecutionRecovered:
     state = "partial output was closed" if attempt.started else "nothing had come back"
     if policy == "auto":

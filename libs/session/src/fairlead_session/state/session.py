@@ -13,7 +13,7 @@ from fairlead_session.state.asks import Asks
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.execution import Execution
 from fairlead_session.state.inbox import Inbox
-from fairlead_session.state.requests import RequestState
+from fairlead_session.state.model_requests import RequestState
 from fairlead_session.state.transcript import Transcript
 from fairlead_session.state.turn import CompactionProgress, Turn
 from fairlead_session.state.usage import Usage

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.provider.request import ModelRequest, Turn
-from fairlead_session.state.requests import LastRequest
+from fairlead_session.state.model_requests import LastRequest
 from fairlead_session.state.session import Session
 from fairlead_session.turn.request import LAST_STEP_TURN
 

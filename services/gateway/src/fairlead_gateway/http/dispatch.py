@@ -8,16 +8,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.ports import START
 from fairlead_gateway.http.access_log import AccessLog, set_route
 from fairlead_gateway.http.answers import error_answer, refuse
 from fairlead_gateway.http.operation import AnyOperation, ApiRequest, TargetSession
 from fairlead_gateway.http.request_parser import body_of, query_of, session_id_of, tenant_of
-from fairlead_gateway.reads.read_model import ReadsUnavailable
+from fairlead_gateway.http.target_session import find_session
 from fairlead_gateway.runtime import Runtime
-from fairlead_schema.errors import Refused, ServiceUnavailable, SessionNotFound, WireError
-from fairlead_schema.record import RecordError
+from fairlead_schema.errors import Refused, WireError
 from fairlead_schema.subjects import Address
 
 CLIENT_CLOSED = 499
@@ -46,14 +43,14 @@ async def dispatch(runtime: Runtime, operation: AnyOperation, http: Request) -> 
     target = None
     if operation.in_session:
         at = Address(tenant, session_id_of(http))
-        target = TargetSession(at, None) if operation.commands else await _find_session(runtime, at)
+        target = TargetSession(at, None) if operation.commands else await find_session(runtime, at)
     try:
         query = query_of(http, operation.query)
         body = await body_of(http, operation.body, bytes_max=bytes_max)
     except Refused:
         # An unknown session is refused before an invalid query or body.
         if target is not None and operation.commands:
-            await _find_session(runtime, target.at)
+            await find_session(runtime, target.at)
         raise
     return await operation.respond(ApiRequest(http, runtime, tenant, query, body, target))
 
@@ -74,30 +71,6 @@ def _route(runtime: Runtime, path: str, operations: dict[str, AnyOperation]) -> 
     # Starlette adds HEAD to GET. A HEAD of a stream would never end.
     route.methods = set(operations)
     return route
-
-
-async def _find_session(runtime: Runtime, at: Address) -> TargetSession:
-    """Look a session up in the log, or in the read models if the log cannot be read."""
-    try:
-        head = await runtime.nats().log.head(at)
-    except (ServiceUnavailable, LogError, RecordError) as error:
-        return await _find_projected_session(runtime, at, error)
-    if head == START:
-        raise SessionNotFound(at.session_id)
-    return TargetSession(at, head)
-
-
-async def _find_projected_session(
-    runtime: Runtime, at: Address, log_error: Exception
-) -> TargetSession:
-    try:
-        progress = await runtime.read_model.progress(at)
-    except ReadsUnavailable:
-        raise log_error from None
-    if progress is None:
-        # A session may exist before it is projected. Only the log could tell.
-        raise log_error
-    return TargetSession(at, None, log_error)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:

@@ -18,7 +18,7 @@ from fairlead_runner.turn.model_target import ModelTarget
 from fairlead_schema.events import AttemptOverflowed, SessionEvent
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
 from fairlead_service.supervise import cancel_and_wait
-from fairlead_session.compaction.compaction import can_recover_overflow, overflow_message
+from fairlead_session.compaction.overflow import can_recover_overflow, overflow_message
 from fairlead_session.execution.recovery import hand_over
 from fairlead_session.execution.retry import Retry, RetryPolicy, retry
 from fairlead_session.state.turn import Attempt

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from contextlib import aclosing
-from typing import Literal
 
 from fairlead_llm.errors import InvalidTransport
 from fairlead_llm.http import stream
@@ -14,14 +13,14 @@ from fairlead_runner.turn.attempt import TurnOutcome
 from fairlead_runner.turn.interrupt_watch import InterruptWatch
 from fairlead_runner.turn.model_target import ModelNotConfigured, ModelTarget, resolve_model
 from fairlead_schema.delta import CompactionDelta
-from fairlead_schema.events import CompactionEnded, CompactionFailed
+from fairlead_schema.events import CompactionEnded, CompactionFailed, StepFailed
 from fairlead_schema.provider.events import TextChunk
 from fairlead_service import ids
 from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.compaction import lifecycle
 from fairlead_session.compaction.compaction import CompactionPlan, estimate_history
 from fairlead_session.compaction.lifecycle import Cause, CompactionRun, Summary
-from fairlead_session.execution.recovery import fail_overflowed_step
+from fairlead_session.compaction.overflow import fail_overflowed_step
 from fairlead_session.next_move import Compact
 
 log = logging.getLogger(__name__)
@@ -47,12 +46,11 @@ class Compactor:
             COMPACTIONS.labels("manual", plan.outcome).inc()
             self._writer.stage(plan)
             await self._writer.commit()
-        session = self._writer.session
-        attempt = session.turn.attempt
-        if attempt is None or attempt.overflow is None or session.execution.interrupted:
+        events = fail_overflowed_step(self._writer.session)
+        if not events:
             return None
-        end: Literal["answered", "failed"] = "answered" if attempt.overflow.in_stream else "failed"
-        return TurnOutcome(end, fail_overflowed_step(attempt))
+        final = any(isinstance(event, StepFailed) and event.raised for event in events)
+        return TurnOutcome("failed" if final else "answered", events)
 
     def _plan(self, move: Compact) -> tuple[CompactionPlan, ModelTarget] | CompactionFailed:
         session, settings = self._writer.session, self._context.settings

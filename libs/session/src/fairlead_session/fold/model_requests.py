@@ -14,7 +14,7 @@ from fairlead_session.compaction import estimate
 from fairlead_session.fold import Reducers
 from fairlead_session.fold.transcript import revert_seq
 from fairlead_session.frozen import replace
-from fairlead_session.state.requests import LastRequest, PruneCutoff, RequestState
+from fairlead_session.state.model_requests import LastRequest, PruneCutoff, RequestState
 from fairlead_session.state.session import Session
 
 
