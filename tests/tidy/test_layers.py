@@ -50,10 +50,8 @@ SHARED_WITH_FOLD = {
 }
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copy_packages(tree: Path) -> Path:
     """A copy of every package, with the configuration beside them."""
-    tree = tmp_path_factory.mktemp("tree")
     for source in ROOT.glob("*/*/src"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(source, tree, dirs_exist_ok=True, ignore=ignored)
@@ -62,8 +60,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def planted(tree: Path) -> str:
+def planted(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The report of one run over a tree that holds every plant."""
+    tree = copy_packages(tmp_path_factory.mktemp("tree"))
     for plant in PLANTS:
         (tree / plant.package.replace(".", "/") / "planted.py").write_text(
             f"import {plant.module}\n"
@@ -97,8 +96,8 @@ def broken_imports(report: str) -> dict[str, set[str]]:
     return imports
 
 
-def test_the_tree_keeps_every_contract(tree: Path) -> None:
-    code, report = lint(tree)
+def test_the_tree_keeps_every_contract(tmp_path: Path) -> None:
+    code, report = lint(copy_packages(tmp_path))
 
     assert code == 0, report
     assert all(f"{contract} KEPT" in report for contract in CONTRACTS), report
@@ -110,6 +109,52 @@ def test_a_planted_import_breaks_its_contract_and_no_other(planted: str, plant: 
 
     assert f"{plant.contract} BROKEN" in planted
     assert broken_imports(planted)[plant.contract] == expected, planted
+
+
+def forbidden(contract: str) -> set[str]:
+    return set(CONFIG["contracts"][CONTRACTS.index(contract)]["forbidden_modules"])
+
+
+def session_modules() -> set[str]:
+    """Every module of the core, by its dotted name."""
+    files = (path.relative_to(SESSION).with_suffix("") for path in SESSION.rglob("*.py"))
+    return {
+        ".".join(("fairlead_session", *file.parts)) for file in files if file.name != "__init__"
+    }
+
+
+def covers(packages: set[str], module: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+@pytest.mark.parametrize(
+    ("contract", "allowed"),
+    [
+        (
+            "The fold imports no decider",
+            SHARED_WITH_FOLD
+            | {f"fairlead_session.{name}" for name in ("fold", "state", "frozen", "persistent")},
+        ),
+        (
+            "The state of a session is a leaf",
+            {"fairlead_session.state", "fairlead_session.persistent"},
+        ),
+    ],
+)
+def test_the_contracts_of_the_core_name_every_module(contract: str, allowed: set[str]) -> None:
+    """A new module of the core is forbidden there until somebody decides otherwise."""
+    others = {module for module in session_modules() if not covers(allowed, module)}
+
+    assert [module for module in sorted(others) if not covers(forbidden(contract), module)] == []
+
+
+def test_the_contract_of_verify_names_every_package() -> None:
+    sources = set(
+        CONFIG["contracts"][CONTRACTS.index("Only apps and tests verify logs")]["source_modules"]
+    )
+    others = {module for module in session_modules() if ".verify." not in module}
+
+    assert [module for module in sorted(others) if not covers(sources, module)] == []
 
 
 def test_every_contract_has_a_plant() -> None:

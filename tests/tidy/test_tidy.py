@@ -17,7 +17,7 @@ FUNCTION_LINES_MAX = 70
 ADR_LINES_MAX = 80
 FILE_BYTES_MAX = 500_000
 
-BANNED_MODULES = {"utils", "helpers", "common", "base", "core", "manager", "handler"}
+BANNED_MODULES = {"utils", "helpers", "common", "misc", "stuff"}
 KINDS = {
     *(".py", ".typed", ".sql", ".toml", ".lock", ".json", ".jsonl", ".sha256"),
     *(".md", ".txt", ".html", ".css", ".js", ".svg"),

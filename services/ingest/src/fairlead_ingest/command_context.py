@@ -23,7 +23,7 @@ APPEND_TRIES: Final = 32
 
 Refusal = TypeVar("Refusal")
 Events: TypeAlias = tuple[SessionEvent, ...]
-Decide: TypeAlias = Callable[[Session], Events | Refusal]
+CommandDecider: TypeAlias = Callable[[Session], Events | Refusal]
 """A decider: the events to write, given the session as it is now, or a refusal."""
 
 
@@ -57,7 +57,11 @@ class CommandContext:
         return await self._cache.load(at)
 
     async def commit(
-        self, at: Address, decide: Decide[Refusal], *, assumed: Versioned[Session] | None = None
+        self,
+        at: Address,
+        decide: CommandDecider[Refusal],
+        *,
+        assumed: Versioned[Session] | None = None,
     ) -> Committed | Refusal:
         """Write what `decide` returns. If another writer was first, decide again after its commit.
 

@@ -6,14 +6,14 @@ from typing import TypeAlias
 
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 
-Answerer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
+RequestAnswer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
 
 class MemoryRequests:
     """Requests that functions answer."""
 
     def __init__(self) -> None:
-        self.answerers: dict[str, Answerer] = {}
+        self.answerers: dict[str, RequestAnswer] = {}
 
     async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
         if subject not in self.answerers:

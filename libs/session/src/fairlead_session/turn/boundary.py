@@ -71,7 +71,7 @@ def reconcile(
             assert_never(outcome)
 
 
-def _compare(session: Session, stored: Epoch, sample: ContextSample) -> epoch.Outcome:
+def _compare(session: Session, stored: Epoch, sample: ContextSample) -> epoch.ContextOutcome:
     """After a compaction the epoch is replaced as soon as every source can be observed."""
     if _precedes_compaction(session, stored):
         outcome = epoch.replace(stored.snapshot, sample)

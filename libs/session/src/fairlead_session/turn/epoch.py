@@ -67,7 +67,7 @@ class Replaced:
     baseline: Baseline
 
 
-Outcome: TypeAlias = ContextUnchanged | Updated | Replaced | Blocked
+ContextOutcome: TypeAlias = ContextUnchanged | Updated | Replaced | Blocked
 
 
 def combine(*samples: ContextSample) -> ContextSample:
@@ -91,7 +91,7 @@ def initialise(sample: ContextSample) -> Baseline | Blocked:
     return _blocked_by(missing) if missing else _baseline(complete)
 
 
-def reconcile(snapshot: Snapshot, sample: ContextSample) -> Outcome:
+def reconcile(snapshot: Snapshot, sample: ContextSample) -> ContextOutcome:
     """Compare a sample with the values that the model last read. Exactly one outcome follows."""
     if _has_silent_removal(snapshot, sample) or _has_new_shape(snapshot, sample):
         return replace(snapshot, sample)

@@ -1,6 +1,12 @@
 """Commands to a session that exists: load the session, change it, and answer with its sequence."""
 
-from fairlead_ingest.command_context import CommandContext, Committed, Decide, Events, Refusal
+from fairlead_ingest.command_context import (
+    CommandContext,
+    CommandDecider,
+    Committed,
+    Events,
+    Refusal,
+)
 from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.subjects import Address
@@ -13,7 +19,7 @@ async def load(context: CommandContext, at: Address) -> Session:
 
 
 async def change(
-    context: CommandContext, at: Address, decide: Decide[Refusal]
+    context: CommandContext, at: Address, decide: CommandDecider[Refusal]
 ) -> Committed | Refusal:
     """Write what `decide` returns for a session that exists. Raises SessionNotFound."""
 

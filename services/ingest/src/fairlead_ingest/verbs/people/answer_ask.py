@@ -1,6 +1,6 @@
 """Writes the answer to an ask, and informs the runner that continues."""
 
-from fairlead_ingest.command_context import CommandContext, Committed, Decide, Refusal
+from fairlead_ingest.command_context import CommandContext, CommandDecider, Committed, Refusal
 from fairlead_ingest.verbs.sessions import change, sequence_answer
 from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.subjects import Address
@@ -8,7 +8,7 @@ from fairlead_session.next_move import is_moving
 
 
 async def answer_ask(
-    context: CommandContext, at: Address, decide: Decide[Refusal]
+    context: CommandContext, at: Address, decide: CommandDecider[Refusal]
 ) -> SeqReached | Refusal:
     """Commit the answer, nudge the owner, and wake a runner if the session has work.
 
