@@ -14,7 +14,12 @@ from psycopg.rows import dict_row
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import LogEntry
-from fairlead_projector.projection.shard import ReadOptions, project_shard, watch_shards
+from fairlead_projector.projection.shard import (
+    WATCH_INTERVAL_S,
+    ReadOptions,
+    project_shard,
+    watch_shards,
+)
 from fairlead_projector.shard_balance import ShardShare
 from fairlead_projector.task_supervisor import Complaints, Task, keep_running
 from fairlead_schema.events import SessionEvent
@@ -72,17 +77,23 @@ class Projection:
 
     @asynccontextmanager
     async def run(
-        self, complaints: Complaints | None = None, share: ShardShare | None = None
+        self,
+        complaints: Complaints | None = None,
+        share: ShardShare | None = None,
+        *,
+        options: ReadOptions | None = None,
+        watch_interval_s: float = WATCH_INTERVAL_S,
     ) -> AsyncIterator[None]:
         """Project all shards during the block, and share them with other projectors."""
         share, eventlog = share or ShardShare(), self.log_builder.eventlog
         jobs = (
-            partial(project_shard, shard, self.dsn, eventlog, share, options=ReadOptions(500))
+            partial(
+                project_shard, shard, self.dsn, eventlog, share, options=options or ReadOptions(500)
+            )
             for shard in range(SHARDS)
         )
-        async with self.run_tasks(
-            partial(watch_shards, self.dsn, eventlog, share), *jobs, complaints=complaints
-        ):
+        watch = partial(watch_shards, self.dsn, eventlog, share, interval_s=watch_interval_s)
+        async with self.run_tasks(watch, *jobs, complaints=complaints):
             yield
 
     @asynccontextmanager

@@ -11,8 +11,8 @@ import pytest
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.memory.feed import MemoryFeed
 from fairlead_eventlog.ports import FeedItem, LogEntry
-from fairlead_projector import feed as feed_module
-from fairlead_projector.feed import PendingDeliveries, feed_items, publish_shard
+from fairlead_projector.feed import FeedCheckpoint, PendingDeliveries, feed_items, publish_shard
+from fairlead_projector.settings import FeedTimings
 from fairlead_schema.events import (
     ExecutionClaimed,
     InputEdited,
@@ -92,15 +92,8 @@ async def test_a_broken_session_does_not_stop_the_feed_of_its_shard(
     assert [json.loads(item.payload)["data"]["delivery"] for item in items] == ["queue"]
 
 
-@pytest.fixture
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checkpoints that advance at once."""
-    monkeypatch.setattr(feed_module, "SAFE_AFTER_S", -1.0)
-    monkeypatch.setattr(feed_module, "ADVANCE_S", -1.0)
-
-
 def test_the_checkpoint_passes_only_what_the_disk_had_time_to_take() -> None:
-    progress = feed_module.FeedCheckpoint(3)
+    progress = FeedCheckpoint(3)
     progress.note(5, now=100.0)
     progress.note(9, now=130.0)
 
@@ -110,7 +103,7 @@ def test_the_checkpoint_passes_only_what_the_disk_had_time_to_take() -> None:
 
 
 def test_a_publisher_shows_that_it_lives_until_its_checkpoint_is_at_the_end() -> None:
-    progress = feed_module.FeedCheckpoint(0)
+    progress = FeedCheckpoint(0)
     progress.note(5, now=100.0)
 
     assert progress.due(now=101.0)
@@ -120,7 +113,6 @@ def test_a_publisher_shows_that_it_lives_until_its_checkpoint_is_at_the_end() ->
     assert not progress.due(now=201.0)
 
 
-@pytest.mark.usefixtures("short_waits")
 async def test_the_feed_follows_the_log_and_remembers_its_place(log_builder: "LogBuilder") -> None:
     log_builder.commit(AT, CREATED, CLAIMED)
     async with publish_feed(log_builder):
@@ -132,12 +124,9 @@ async def test_the_feed_follows_the_log_and_remembers_its_place(log_builder: "Lo
     assert published_ids(log_builder) == ["evt_1_1", "evt_2_1"]
 
 
-@pytest.mark.usefixtures("short_waits")
 async def test_a_second_publisher_waits_while_the_first_moves_and_takes_over_when_it_is_gone(
-    log_builder: "LogBuilder", monkeypatch: pytest.MonkeyPatch
+    log_builder: "LogBuilder",
 ) -> None:
-    monkeypatch.setattr(feed_module, "POLL_S", 0.01)
-    monkeypatch.setattr(feed_module, "TAKE_OVER_S", 0.1)
     log_builder.commit(AT, CREATED)
     async with publish_feed(log_builder):
         await wait_until(lambda: len(published_ids(log_builder)) == 1)
@@ -166,7 +155,11 @@ async def test_a_fenced_publisher_stops(log_builder: "LogBuilder") -> None:
 
 @asynccontextmanager
 async def publish_feed(log_builder: "LogBuilder") -> AsyncIterator[None]:
-    task = asyncio.create_task(publish_shard(SHARD, log_builder.eventlog, on_healthy=lambda: None))
+    """Publish one shard during the block. Its checkpoint advances at once."""
+    timings = FeedTimings(safe_after_s=-1.0, advance_s=-1.0, poll_s=0.01, take_over_s=0.1)
+    task = asyncio.create_task(
+        publish_shard(SHARD, log_builder.eventlog, on_healthy=lambda: None, timings=timings)
+    )
     try:
         yield
     finally:

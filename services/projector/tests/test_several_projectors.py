@@ -9,7 +9,7 @@ import pytest
 from fairlead_eventlog.memory.wakes import MemoryWakes
 from fairlead_projector import database
 from fairlead_projector.migrations import load_migrations, migrate
-from fairlead_projector.projection import shard as shard_module
+from fairlead_projector.projection.shard import ReadOptions
 from fairlead_projector.shard_balance import ShardShare
 from fairlead_projector.sweep import sweep
 from fairlead_schema import subjects
@@ -29,16 +29,15 @@ CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directo
 ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi"), delivery="queue")
 
 
-async def test_two_projectors_share_the_shards(
-    projection: "Projection", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shard_module, "LOCK_RETRY_S", 0.02)
-    monkeypatch.setattr(shard_module, "WATCH_INTERVAL_S", 0.02)
+async def test_two_projectors_share_the_shards(projection: "Projection") -> None:
+    run = partial(
+        projection.run, options=ReadOptions(500, lock_retry_s=0.02), watch_interval_s=0.02
+    )
     first, second = ShardShare(), ShardShare()
     sessions = [Address("default", f"ses_{n}") for n in range(64)]
-    async with projection.run(share=first):
+    async with run(share=first):
         await projection.wait_until(lambda: len(first.shards) == SHARDS)
-        async with projection.run(share=second):
+        async with run(share=second):
             await projection.wait_until(lambda: first.limit == second.limit == SHARDS // 2)
             for at in sessions:
                 await projection.log_builder.append(at, CREATED)

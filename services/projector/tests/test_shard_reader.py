@@ -5,10 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pytest
-
 from fairlead_eventlog.ports import LogEntry
-from fairlead_projector import shard_reader
 from fairlead_projector.shard_reader import follow_shard
 from fairlead_schema.events import SessionArchived, SessionCreated
 from fairlead_schema.location import LocationRef
@@ -43,9 +40,8 @@ class ForgetfulShard:
 
 
 async def test_a_forgotten_reader_begins_again_after_its_last_entry(
-    log_builder: "LogBuilder", monkeypatch: pytest.MonkeyPatch
+    log_builder: "LogBuilder",
 ) -> None:
-    monkeypatch.setattr(shard_reader, "QUIET_S", 0.02)
     log_builder.commit(AT, CREATED)
     shards = ForgetfulShard(log_builder)
     eventlog = replace(log_builder.eventlog, shards=shards)
@@ -53,7 +49,7 @@ async def test_a_forgotten_reader_begins_again_after_its_last_entry(
 
     async with (
         asyncio.timeout(5),
-        follow_shard(eventlog, SHARD, after=0, reader="feed") as batches,
+        follow_shard(eventlog, SHARD, after=0, reader="feed", quiet_s=0.02) as batches,
     ):
         async for entries in batches:
             positions += [entry.position for entry in entries]
@@ -65,16 +61,13 @@ async def test_a_forgotten_reader_begins_again_after_its_last_entry(
     assert shards.readers == 2
 
 
-async def test_a_quiet_shard_is_left_in_peace(
-    log_builder: "LogBuilder", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shard_reader, "QUIET_S", 0.01)
+async def test_a_quiet_shard_is_left_in_peace(log_builder: "LogBuilder") -> None:
     log_builder.commit(AT, CREATED)
     shards = ForgetfulShard(log_builder)
     eventlog = replace(log_builder.eventlog, shards=shards)
     quiet = 0
 
-    async with follow_shard(eventlog, SHARD, after=0, reader="feed") as batches:
+    async with follow_shard(eventlog, SHARD, after=0, reader="feed", quiet_s=0.01) as batches:
         async for entries in batches:
             quiet += not entries
             if quiet == 10:

@@ -84,5 +84,7 @@ def _tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
         tasks[f"shard {shard}"] = partial(
             project_shard, shard, dsn, eventlog, share, options=options
         )
-        tasks[f"feed {shard}"] = partial(publish_shard, shard, eventlog)
+        tasks[f"feed {shard}"] = partial(
+            publish_shard, shard, eventlog, timings=settings.feed_timings
+        )
     return tasks

@@ -16,6 +16,7 @@ from pydantic_core import to_json
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import START, FeedItem, LogEntry
 from fairlead_projector import metrics
+from fairlead_projector.settings import FeedTimings
 from fairlead_projector.shard_reader import follow_shard
 from fairlead_schema import public_events, subjects
 from fairlead_schema.events import (
@@ -33,26 +34,29 @@ from fairlead_schema.subjects import Address
 log = logging.getLogger(__name__)
 
 READER: Final = "feed"
-POLL_S: Final = 1.0
-TAKE_OVER_S: Final = 5.0
-# Nobody waits for the feed, so events are published in batches.
-LINGER_S: Final = 0.1
-ADVANCE_S: Final = 1.0
-SAFE_AFTER_S: Final = 60.0
+TIMINGS: Final = FeedTimings()
 DELIVERIES_MAX: Final = 10_000
 _PURGED: Final = f".{SessionPurged.type}"
 
 
-async def publish_shard(shard: int, eventlog: EventLog, *, on_healthy: Callable[[], None]) -> None:
+async def publish_shard(
+    shard: int,
+    eventlog: EventLog,
+    *,
+    on_healthy: Callable[[], None],
+    timings: FeedTimings = TIMINGS,
+) -> None:
     """Publish one shard. Raises AppendConflict when another publisher has taken it over."""
-    position, revision = await wait_for_takeover(shard, eventlog, on_healthy=on_healthy)
+    position, revision = await wait_for_takeover(
+        shard, eventlog, on_healthy=on_healthy, timings=timings
+    )
     # The first advance claims the shard: it fences the former publisher.
     revision = await eventlog.feed.advance(shard, position, revision=revision)
     log.info("feed publisher started", extra={"shard": shard, "position": position})
     deliveries = PendingDeliveries(eventlog)
-    checkpoint = FeedCheckpoint(position)
+    checkpoint = FeedCheckpoint(position, timings)
     async with follow_shard(
-        eventlog, shard, after=position, reader=READER, linger_s=LINGER_S
+        eventlog, shard, after=position, reader=READER, linger_s=timings.linger_s
     ) as batches:
         async for entries in batches:
             on_healthy()
@@ -83,7 +87,8 @@ class FeedCheckpoint:
     publishes them again from the checkpoint. The duplicate window of the stream is longer than the lag.
     """
 
-    def __init__(self, position: int) -> None:
+    def __init__(self, position: int, timings: FeedTimings = TIMINGS) -> None:
+        self._timings = timings
         self._safe = position
         self._fresh: deque[tuple[float, int]] = deque()
         self._advanced_at = 0.0
@@ -96,26 +101,28 @@ class FeedCheckpoint:
 
     def due(self, *, now: float) -> bool:
         """Whether to advance now. A publisher with new messages advances, so that others see it alive."""
-        if (self._advanced and not self._fresh) or now - self._advanced_at < ADVANCE_S:
+        if (
+            self._advanced and not self._fresh
+        ) or now - self._advanced_at < self._timings.advance_s:
             return False
         self._advanced_at, self._advanced = now, True
         return True
 
     def safe(self, *, now: float) -> int:
         """The last position that the server has surely persisted."""
-        while self._fresh and now - self._fresh[0][0] > SAFE_AFTER_S:
+        while self._fresh and now - self._fresh[0][0] > self._timings.safe_after_s:
             self._safe = self._fresh.popleft()[1]
         return self._safe
 
 
 async def wait_for_takeover(
-    shard: int, eventlog: EventLog, *, on_healthy: Callable[[], None]
+    shard: int, eventlog: EventLog, *, on_healthy: Callable[[], None], timings: FeedTimings
 ) -> tuple[int, int]:
     """Wait until no publisher advances a shard that has new events. Returns its checkpoint."""
     position, revision = await eventlog.feed.checkpoint(shard)
     unchanged_since = time.monotonic()
-    while revision != 0 and time.monotonic() - unchanged_since < TAKE_OVER_S:
-        await asyncio.sleep(POLL_S)
+    while revision != 0 and time.monotonic() - unchanged_since < timings.take_over_s:
+        await asyncio.sleep(timings.poll_s)
         on_healthy()
         last_revision, (position, revision) = revision, await eventlog.feed.checkpoint(shard)
         # A living publisher changes the revision until its checkpoint has reached the end.

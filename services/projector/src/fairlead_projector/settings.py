@@ -1,11 +1,28 @@
 """The settings of the projector."""
 
+from dataclasses import dataclass
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
 from fairlead_projector.sweep import TenantBudgets
 from fairlead_service.config.configuration import Config
+
+
+@dataclass(frozen=True, slots=True)
+class FeedTimings:
+    """Pauses of a feed publisher that no operator needs to change; tests shorten them."""
+
+    linger_s: float = 0.1
+    """Between two batches. Nobody waits for the feed, so events are published in batches."""
+    advance_s: float = 1.0
+    """Between two moves of the checkpoint."""
+    safe_after_s: float = 60.0
+    """After this time the server has surely persisted a message."""
+    poll_s: float = 1.0
+    """Between two looks at the checkpoint of another publisher."""
+    take_over_s: float = 5.0
+    """A publisher that has not moved its checkpoint for this long counts as gone."""
 
 
 class ProjectorSettings(BaseModel):
@@ -24,6 +41,7 @@ class ProjectorSettings(BaseModel):
     tenant_budgets: TenantBudgets = TenantBudgets()
     asks_interval_s: float = 1.0
     expire_s: float | None = None
+    feed_timings: FeedTimings = FeedTimings()
 
     @classmethod
     def of(cls, config: Config) -> Self:

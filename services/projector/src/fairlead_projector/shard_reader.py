@@ -18,13 +18,19 @@ QUIET_PERIODS_MAX: Final = 32
 
 @asynccontextmanager
 async def follow_shard(
-    eventlog: EventLog, shard: int, *, after: int, reader: str, linger_s: float = 0.0
+    eventlog: EventLog,
+    shard: int,
+    *,
+    after: int,
+    reader: str,
+    linger_s: float = 0.0,
+    quiet_s: float = QUIET_S,
 ) -> AsyncIterator[AsyncIterator[Sequence[LogEntry]]]:
-    """Yield the batches of a shard, and an empty batch whenever nothing came for a while.
+    """Yield the batches of a shard, and an empty batch whenever nothing came for `quiet_s`.
 
     Batches come at least `linger_s` apart: the first of a burst at once, the rest together.
     """
-    shard_reader = _ShardReader(eventlog, shard, after, reader, linger_s)
+    shard_reader = _ShardReader(eventlog, shard, after, reader, linger_s=linger_s, quiet_s=quiet_s)
     batches = shard_reader.batches()
     try:
         yield batches
@@ -37,12 +43,20 @@ class _ShardReader:
     """One reader of a shard. A restarted server forgets its readers without notice."""
 
     def __init__(
-        self, eventlog: EventLog, shard: int, after: int, reader: str, linger_s: float
+        self,
+        eventlog: EventLog,
+        shard: int,
+        after: int,
+        reader: str,
+        *,
+        linger_s: float,
+        quiet_s: float,
     ) -> None:
         self._shards = eventlog.shards
         self._shard = shard
         self._reader = reader
         self._linger_s = linger_s
+        self._quiet_s = quiet_s
         self._position = after
         self._source: AsyncIterator[Sequence[LogEntry]]
         self._upcoming: asyncio.Task[Sequence[LogEntry]]
@@ -51,7 +65,7 @@ class _ShardReader:
     async def batches(self) -> AsyncGenerator[Sequence[LogEntry], None]:
         end, quiet, quiet_max = 0, 0, 1
         while True:
-            done, _pending = await asyncio.wait({self._upcoming}, timeout=QUIET_S)
+            done, _pending = await asyncio.wait({self._upcoming}, timeout=self._quiet_s)
             if done:
                 entries = self._upcoming.result()
                 self._position = entries[-1].position

@@ -11,12 +11,12 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.feed import MemoryFeed
 from fairlead_eventlog.memory.snapshots import MemorySnapshots
 from fairlead_eventlog.ports import START, Head, Snapshot
-from fairlead_projector import feed as feed_module
 from fairlead_projector.feed import publish_shard
 from fairlead_projector.projection import log_entries, row_changes
 from fairlead_projector.projection.purge import erase
 from fairlead_projector.projection.rebuild import digest, rebuild
 from fairlead_projector.projection.rows import ProjectedSession
+from fairlead_projector.settings import FeedTimings
 from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
@@ -103,18 +103,20 @@ async def test_what_calls_left_aside_is_erased_too(log_builder: "LogBuilder") ->
     assert await outputs.stat("default", "out_3") is not None
 
 
-async def test_the_feed_keeps_the_end_of_a_purged_session_alone(
-    log_builder: "LogBuilder", monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_feed_keeps_the_end_of_a_purged_session_alone(log_builder: "LogBuilder") -> None:
     """Readers of the feed get the purge; late readers get nothing else."""
-    monkeypatch.setattr(feed_module, "LINGER_S", 0.0)
     log_builder.commit(AT, CREATED, ADMITTED)
     log_builder.commit(AT, PROMOTED, SessionArchived())
     feed = log_builder.eventlog.feed
     assert isinstance(feed, MemoryFeed)
 
     publisher = asyncio.create_task(
-        publish_shard(shard(AT.session_id), log_builder.eventlog, on_healthy=lambda: None)
+        publish_shard(
+            shard(AT.session_id),
+            log_builder.eventlog,
+            on_healthy=lambda: None,
+            timings=FeedTimings(linger_s=0.0),
+        )
     )
     try:
         async with asyncio.timeout(5):

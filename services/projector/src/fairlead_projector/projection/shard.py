@@ -25,7 +25,6 @@ from fairlead_schema import subjects
 
 log = logging.getLogger(__name__)
 
-LOCK_RETRY_S: Final = 1.0
 # The first commit of a burst is applied at once, the rest in few transactions.
 LINGER_S: Final = 0.05
 WATCH_INTERVAL_S: Final = 5.0
@@ -37,6 +36,8 @@ class ReadOptions:
 
     batch_max: int
     reader: str = "projector"
+    lock_retry_s: float = 1.0
+    """Before the lock of the shard is tried again."""
 
 
 async def project_shard(
@@ -53,7 +54,7 @@ async def project_shard(
         await migrate(connection)
         while not (share.has_room() and await database.try_lock(connection, shard)):
             on_healthy()
-            await asyncio.sleep(LOCK_RETRY_S)
+            await asyncio.sleep(options.lock_retry_s)
         on_healthy()
         with share.hold(shard):
             writer = ShardWriter(ShardStore(connection, shard), eventlog, shard)
@@ -84,7 +85,12 @@ async def _project_until_surplus(
 
 
 async def watch_shards(
-    dsn: str, eventlog: EventLog, share: ShardShare, *, on_healthy: Callable[[], None]
+    dsn: str,
+    eventlog: EventLog,
+    share: ShardShare,
+    *,
+    on_healthy: Callable[[], None],
+    interval_s: float = WATCH_INTERVAL_S,
 ) -> None:
     """Measure the lag of every shard, and divide the shards among projectors, until something fails."""
     async with await database.connect(dsn) as connection:
@@ -97,7 +103,7 @@ async def watch_shards(
                 end = await eventlog.shards.last_position(shard)
                 metrics.LAG.labels(str(shard)).set(max(0, end - position))
             on_healthy()
-            await asyncio.sleep(WATCH_INTERVAL_S)
+            await asyncio.sleep(interval_s)
 
 
 class ShardWriter:
