@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from fairlead_cli.embedded.ports import free_port
-from fairlead_ingest.waker import HONOUR_S
+from fairlead_ingest.settings import WakeTimings
 from fairlead_schema.record import Recorded
 from fairlead_testing.session_driver import wait_until_settled
 from fairlead_testing.stack import Stack, check_log, event_types, stack
@@ -174,7 +174,7 @@ async def test_an_interrupt_stops_a_streaming_turn_and_keeps_what_was_said(up: S
     answer = await up.http.post(f"/api/session/{session}/interrupt")
     log = await up.until(session, "execution.released")
     took = time.monotonic() - began
-    await asyncio.sleep(HONOUR_S)
+    await asyncio.sleep(WakeTimings().honour_s)
     await up.answer_another_session()
     quiet = await up.events(session)
 

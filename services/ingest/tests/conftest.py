@@ -16,7 +16,7 @@ from fairlead_eventlog.memory.work_queues import MemoryMessage, MemoryWorkQueues
 from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_ingest.command_context import CommandContext
-from fairlead_ingest.settings import IngestSettings
+from fairlead_ingest.settings import IngestSettings, WakeTimings
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.commands.input import AdmitPrompt
@@ -57,9 +57,9 @@ class BusyLog(MemoryLog):
         return await super().append(at, commit_id, drafts, after=after)
 
 
-def settings(**ingest: int) -> IngestSettings:
+def settings(wake_timings: WakeTimings | None = None, **ingest: int) -> IngestSettings:
     values = {**CONFIG, "ingest": {**CONFIG["ingest"], **ingest}}
-    return IngestSettings(Config.model_validate(values))
+    return IngestSettings(Config.model_validate(values), wake_timings or WakeTimings())
 
 
 def create_command(**fields: object) -> CreateSession:

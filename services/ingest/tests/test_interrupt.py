@@ -3,8 +3,8 @@
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_ingest import waker
 from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.settings import WakeTimings
 from fairlead_ingest.verbs.execution.interrupt import interrupt
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.move import move
@@ -29,6 +29,7 @@ from services.ingest.tests.conftest import (
     create_session,
     events,
     prompt_command,
+    settings,
     wakes,
 )
 
@@ -56,9 +57,9 @@ PARKED = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waker, "HONOUR_S", 0.001)
+@pytest.fixture
+def context(eventlog: EventLog) -> CommandContext:
+    return CommandContext(eventlog, settings(WakeTimings(honour_s=0.001)))
 
 
 async def test_an_idle_session_is_left_alone(context: CommandContext, eventlog: EventLog) -> None:

@@ -10,8 +10,8 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.wakes import MemoryWakes
-from fairlead_ingest import waker
 from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.settings import WakeTimings
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema.events import ExecutionClaimed, ExecutionReleased, InputCancelled
 from fairlead_schema.subjects import Address, wake
@@ -26,11 +26,12 @@ from services.ingest.tests.conftest import (
     wakes,
 )
 
+QUICK = WakeTimings(retry_s=0.001, retry_s_max=0.001)
 
-@pytest.fixture(autouse=True)
-def _short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waker, "RETRY_S", 0.001)
-    monkeypatch.setattr(waker, "RETRY_S_MAX", 0.001)
+
+@pytest.fixture
+def context(eventlog: EventLog) -> CommandContext:
+    return CommandContext(eventlog, settings(QUICK))
 
 
 async def finish_wakes(context: CommandContext) -> None:
@@ -68,11 +69,11 @@ class DownWakes(MemoryWakes):
 
 
 async def test_a_departure_does_not_wait_for_a_server_that_is_away(
-    eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
+    eventlog: EventLog,
 ) -> None:
     """The admitted input is in the log, where the sweep finds it."""
-    monkeypatch.setattr(waker, "SHUTDOWN_S", 0.01)
-    context = CommandContext(replace(eventlog, wakes=HeldWakes()), settings())
+    timings = replace(QUICK, shutdown_s=0.01)
+    context = CommandContext(replace(eventlog, wakes=HeldWakes()), settings(timings))
     await create_session(context)
     await prompt(context, "default", prompt_command())
 
@@ -166,7 +167,7 @@ async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
 async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog: EventLog) -> None:
     """A-26: the wake under way may be served before the second prompt is written."""
     wakes_server = HeldWakes()
-    context = CommandContext(replace(eventlog, wakes=wakes_server), settings())
+    context = CommandContext(replace(eventlog, wakes=wakes_server), settings(QUICK))
     await create_session(context)
     await prompt(context, "default", prompt_command())
     await wait_until(lambda: len(wakes_server.queue.messages) == 1)
@@ -182,7 +183,9 @@ async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog:
 async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
     """C-05: all prompts during a wake share one further wake."""
     wakes_server = HeldWakes()
-    context = CommandContext(replace(eventlog, wakes=wakes_server), settings(pending_inputs_max=50))
+    context = CommandContext(
+        replace(eventlog, wakes=wakes_server), settings(QUICK, pending_inputs_max=50)
+    )
     await create_session(context)
     for _ in range(20):
         await prompt(context, "default", prompt_command())
@@ -197,7 +200,7 @@ async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
 async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> None:
     """A-26: the receipt does not wait for the wake, and the waker keeps trying."""
     down = DownWakes()
-    context = CommandContext(replace(eventlog, wakes=down), settings())
+    context = CommandContext(replace(eventlog, wakes=down), settings(QUICK))
     await create_session(context)
 
     await prompt(context, "default", prompt_command())

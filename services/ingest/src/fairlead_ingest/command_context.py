@@ -45,7 +45,7 @@ class CommandContext:
         self._cache = SessionCache(
             eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=settings.cache_sessions_max
         )
-        self.waker = Waker(eventlog, self._cache)
+        self.waker = Waker(eventlog, self._cache, settings.wake_timings)
         self._writer = SessionWriter(eventlog.log, self._cache, ids, tries_max=APPEND_TRIES)
 
     async def load(self, at: Address) -> Session:

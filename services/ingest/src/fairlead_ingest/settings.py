@@ -1,9 +1,24 @@
 """The settings of ingest."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_service.config.configuration import Config
+
+
+@dataclass(frozen=True, slots=True)
+class WakeTimings:
+    """Pauses of the waker that no operator needs to change; tests shorten them."""
+
+    retry_s: float = 0.05
+    """Before a refused wake is sent again. The pause doubles up to `retry_s_max`."""
+    retry_s_max: float = 1.0
+    give_up_s: float = 15.0
+    """After this time the sweep finds the session."""
+    shutdown_s: float = 3.0
+    """How long a shutdown waits for wakes that the server does not take."""
+    honour_s: float = 1.0
+    """A live owner honours an interrupt well within this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +26,7 @@ class IngestSettings:
     """One frozen view of the configuration."""
 
     config: Config
+    wake_timings: WakeTimings = field(default_factory=WakeTimings)
 
     @property
     def nats_url(self) -> str:

@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from typing import Final
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.session_cache import SessionCache
+from fairlead_ingest.settings import WakeTimings
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.next_move import is_moving
@@ -14,22 +14,16 @@ from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
 
-RETRY_S: Final = 0.05
-RETRY_S_MAX: Final = 1.0
-# After this time the sweep finds the session.
-GIVE_UP_S: Final = 15.0
-# How long a shutdown waits for wakes that the server does not take.
-SHUTDOWN_S: Final = 3.0
-# A live owner honours an interrupt well within this time.
-HONOUR_S: Final = 1.0
-
 
 class Waker:
     """Wakes sessions in the background, so that a receipt never waits for a wake."""
 
-    def __init__(self, eventlog: EventLog, cache: SessionCache[Session]) -> None:
+    def __init__(
+        self, eventlog: EventLog, cache: SessionCache[Session], timings: WakeTimings
+    ) -> None:
         self._wakes = eventlog.wakes
         self._cache = cache
+        self._timings = timings
         self._requested: set[Address] = set()
         self._waking: dict[Address, asyncio.Task[None]] = {}
         self._stopping: set[asyncio.Task[None]] = set()
@@ -55,7 +49,7 @@ class Waker:
         tasks = {*self._waking.values(), *self._stopping}
         if not tasks:
             return
-        _, late = await asyncio.wait(tasks, timeout=SHUTDOWN_S)
+        _, late = await asyncio.wait(tasks, timeout=self._timings.shutdown_s)
         for task in late:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -64,7 +58,7 @@ class Waker:
         try:
             session = (await self._cache.load(at)).state
             if session.execution.owner is not None:
-                await asyncio.sleep(HONOUR_S)
+                await asyncio.sleep(self._timings.honour_s)
                 session = (await self._cache.load(at)).state
             if session.execution.interrupted:
                 await self._wakes.wake(at)
@@ -80,8 +74,8 @@ class Waker:
             del self._waking[at]
 
     async def _send_wake(self, at: Address) -> None:
-        waited, delay = 0.0, RETRY_S
-        while waited < GIVE_UP_S:
+        waited, delay = 0.0, self._timings.retry_s
+        while waited < self._timings.give_up_s:
             self._requested.discard(at)
             try:
                 # A session that moved on or was interrupted meanwhile needs no wake.
@@ -96,7 +90,7 @@ class Waker:
                 _log_failure(at, error)
                 return
             await asyncio.sleep(delay)
-            waited, delay = waited + delay, min(delay * 2, RETRY_S_MAX)
+            waited, delay = waited + delay, min(delay * 2, self._timings.retry_s_max)
 
 
 def _log_failure(at: Address, error: Exception) -> None:
