@@ -203,10 +203,10 @@ def _settle(execution: Execution, event: ToolSucceeded | ToolFailed, _seq: int) 
     answered = event.assistant_message_id if local else execution.answered_message_id
     if key not in execution.open_calls:
         return replace(execution, answered_message_id=answered)
-    rest = tuple(call for call in execution.open_calls if call != key)
-    requested = execution.work_requested or not (rest or execution.interrupted)
+    still_open = tuple(call for call in execution.open_calls if call != key)
+    requested = execution.work_requested or not (still_open or execution.interrupted)
     return replace(
-        execution, answered_message_id=answered, open_calls=rest, work_requested=requested
+        execution, answered_message_id=answered, open_calls=still_open, work_requested=requested
     )
 
 
