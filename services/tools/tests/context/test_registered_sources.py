@@ -27,7 +27,6 @@ from fairlead_schema.errors import Conflict, InvalidRequest, LimitReached
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_session.turn import epoch
-from fairlead_tools.context import registered
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.registered import SOURCES_MAX, RegisteredSources
 from services.tools.tests.conftest import answer_of
@@ -307,14 +306,13 @@ class FlakySources(MemorySources):
 
 
 async def test_a_register_that_cannot_be_read_removes_nothing(
-    eventlog: EventLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    eventlog: EventLog, tmp_path: Path
 ) -> None:
     """F-10, F-37: the last known sources stay; without any, the whole sample is refused."""
-    monkeypatch.setattr(registered, "FRESH_S", 0.0)
     flaky = FlakySources()
     eventlog = replace(eventlog, sources=flaky)
     set_loader(eventlog, "acme/a", {"data": WEATHER})
-    sources = RegisteredSources(eventlog, "default", 1.0)
+    sources = RegisteredSources(eventlog, "default", 1.0, fresh_s=0.0)
     await sources.register(source("acme/a"))
     await sources.observe(REQUEST)
     flaky.away = True

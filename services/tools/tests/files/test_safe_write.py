@@ -111,17 +111,14 @@ def test_another_file_does_not_wait(tmp_path: Path) -> None:
     assert (tmp_path / "free").read_text() == "y"
 
 
-def test_a_file_that_somebody_never_lets_go_of_is_busy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_somebody_never_lets_go_of_is_busy(tmp_path: Path) -> None:
     """L-08: waiting for the lock has a time limit."""
-    monkeypatch.setattr(safe_write, "LOCK_S", 0.05)
     (tmp_path / "held").write_text("x")
     with (tmp_path / "held").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 
         with pytest.raises(FileLocked):
-            safe_write.write(at(tmp_path, "held"), b"y")
+            safe_write.write(at(tmp_path, "held"), b"y", lock_s=0.05)
 
     assert (tmp_path / "held").read_text() == "x"
 

@@ -37,9 +37,9 @@ from fairlead_session.calls.output_bounds import LINES_MAX
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.registry.application import records as records_module
-from fairlead_tools.registry.application.calls import tool_from_record
+from fairlead_tools.registry.application.calls import PAUSES_S, tool_from_record
 from fairlead_tools.registry.application.records import ToolRecords
-from fairlead_tools.registry.application.verbs import ToolVerbs
+from fairlead_tools.registry.application.verbs import READ_PAUSES_S, ToolVerbs
 from fairlead_tools.registry.registry import Registry, Scope
 from services.tools.tests.conftest import Harness, answer_of, run_worker, tool, wait_until
 
@@ -96,14 +96,24 @@ class ApplicationTools:
 
 @pytest.fixture
 def application(harness: Harness) -> ApplicationTools:
+    return application_tools(harness)
+
+
+def application_tools(
+    harness: Harness,
+    *,
+    pauses_s: tuple[float, ...] = PAUSES_S,
+    read_pauses_s: tuple[float, ...] = READ_PAUSES_S,
+) -> ApplicationTools:
     records = ToolRecords(
         harness.eventlog.tool_registrations,
         harness.registry,
-        partial(tool_from_record, harness.eventlog),
+        partial(tool_from_record, harness.eventlog, pauses_s=pauses_s),
     )
     harness.registry.refresh_with(records.refresh)
     worker = harness.worker()
-    return ApplicationTools(harness, ToolVerbs(records, harness.registry, worker.lifecycle), worker)
+    verbs = ToolVerbs(records, harness.registry, worker.lifecycle, read_pauses_s)
+    return ApplicationTools(harness, verbs, worker)
 
 
 async def double_input(body: bytes) -> bytes:
@@ -187,11 +197,9 @@ async def test_output_that_does_not_fit_is_never_a_success(
     assert settlement.startswith(message)
 
 
-async def test_nobody_there_means_that_nothing_ran(
-    application: ApplicationTools, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nobody_there_means_that_nothing_ran(harness: Harness) -> None:
     """J-20: the worker tries again first, which is safe, and the error is typed."""
-    monkeypatch.setattr("fairlead_tools.registry.application.calls.PAUSES_S", (0.0,))
+    application = application_tools(harness, pauses_s=(0.0,))
     await application.ask("register", DOUBLE)
     await application.call("double", n=4)
 
@@ -563,10 +571,10 @@ async def test_a_settlement_comes_back_after_the_tool_changed(
 
 
 async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(
-    application: ApplicationTools, monkeypatch: pytest.MonkeyPatch
+    harness: Harness,
 ) -> None:
     """J-02: running calls, unknown calls and calls of another tenant stay unsettled."""
-    monkeypatch.setattr("fairlead_tools.registry.application.verbs.READ_PAUSES_S", (0.0,))
+    application = application_tools(harness, read_pauses_s=(0.0,))
     gate = tool("gate")
     application.harness.registry.register(gate)
     await application.harness.call(gate)

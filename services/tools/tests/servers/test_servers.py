@@ -20,6 +20,7 @@ from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.registry.outcome import encode_output
 from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
+from fairlead_tools.servers.limits import ServerTimings
 from fairlead_tools.servers.pool import ToolServers
 from services.tools.tests.conftest import AT
 
@@ -62,9 +63,13 @@ class ServerHarness:
         }
 
     @asynccontextmanager
-    async def connect(self, mcp: dict[str, Any], **config: object) -> AsyncIterator[None]:
+    async def connect(
+        self, mcp: dict[str, Any], *, first_lists_s: float = 5.0, **config: object
+    ) -> AsyncIterator[None]:
         settings = Config.model_validate({"mcp": mcp, **config})
-        async with ToolServers(settings, self.registry).connect():
+        # A slow start must not lead to the longest pause between attempts.
+        timings = ServerTimings(first_lists_s=first_lists_s, reconnect_s_max=1.0)
+        async with ToolServers(settings, self.registry, timings).connect():
             await self.wait_until(lambda: bool(self.names()))
             yield
 
@@ -108,9 +113,7 @@ class ServerHarness:
 
 
 @pytest.fixture
-def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServerHarness:
-    # A slow start must not lead to the longest pause between attempts.
-    monkeypatch.setattr("fairlead_tools.servers.connection.PAUSE_MAX_S", 1.0)
+def harness(tmp_path: Path) -> ServerHarness:
     return ServerHarness(tmp_path / "calls")
 
 
@@ -258,7 +261,6 @@ async def test_tenants_have_their_own_credentials(
 ) -> None:
     """J-15, J-40: credentials are never shared, and a server that cannot start delays nobody."""
     monkeypatch.setenv("ALL", "everybodys")
-    monkeypatch.setattr("fairlead_tools.servers.pool.FIRST_S", 0.5)
     (tmp_path / "key").write_text("acmes\n")
     mcp = {
         "t": harness.command(env_from={"SECRET": "ALL"}),
@@ -269,7 +271,7 @@ async def test_tenants_have_their_own_credentials(
     }
     own = {"acme": {"mcp": {"t": {"env_file": {"SECRET": str(tmp_path / "key")}}}}}
     acme = Scope("acme", "/w")
-    async with harness.connect(mcp, tenant=own):
+    async with harness.connect(mcp, first_lists_s=0.5, tenant=own):
         await harness.wait_until(lambda: bool(harness.names(acme)))
         assert harness.names() == harness.names(acme)
         secrets = [

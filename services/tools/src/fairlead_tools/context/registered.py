@@ -51,10 +51,13 @@ _ANSWER = CommandAnswer[LoaderAnswer]
 class RegisteredSources:
     """The registered sources of one pool."""
 
-    def __init__(self, eventlog: EventLog, pool: str, timeout_s: float) -> None:
+    def __init__(
+        self, eventlog: EventLog, pool: str, timeout_s: float, *, fresh_s: float = FRESH_S
+    ) -> None:
         self._eventlog = eventlog
         self._pool = pool
         self._timeout_s = timeout_s
+        self._fresh_s = fresh_s
         self._known: tuple[float, tuple[SourceRegistration, ...]] | None = None
 
     async def register(self, registration: SourceRegistration) -> SourceRegistration:
@@ -85,7 +88,7 @@ class RegisteredSources:
         return tuple(observation for observation in observations if observation is not None)
 
     async def _current(self) -> tuple[SourceRegistration, ...]:
-        if self._known is not None and time.monotonic() - self._known[0] < FRESH_S:
+        if self._known is not None and time.monotonic() - self._known[0] < self._fresh_s:
             return self._known[1]
         try:
             return await self._load()

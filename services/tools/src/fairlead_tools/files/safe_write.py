@@ -52,17 +52,17 @@ async def run_to_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
         raise
 
 
-def write(place: Place, text: bytes) -> bool:
-    """Create or replace a file. Returns whether it existed.
+def write(place: Place, text: bytes, *, lock_s: float = LOCK_S) -> bool:
+    """Create or replace a file. Returns whether it existed. Waits `lock_s` for its lock.
 
-    A byte order mark of the file stays, and there is never more than one.
+    A byte order mark of the file stays, and there is never more than one. Raises FileLocked.
     """
     bare = text
     while bare.startswith(BOM):
         bare = bare[len(BOM) :]
     with _open_parent(place, make=True) as (parent, name):
         while True:
-            with _lock_name(parent, name) as file:
+            with _lock_name(parent, name, lock_s) as file:
                 if file is not None:
                     mark = BOM if os.pread(file, len(BOM), 0) == BOM or bare != text else b""
                     _swap(parent, name, mark + bare, os.fstat(file))
@@ -132,9 +132,9 @@ def _open_parent(place: Place, *, make: bool = False) -> Iterator[tuple[int, str
 
 
 @contextmanager
-def _lock_name(parent: int, name: str) -> Iterator[int | None]:
+def _lock_name(parent: int, name: str, lock_s: float = LOCK_S) -> Iterator[int | None]:
     """Open and lock the file of a name for the block; None if there is no file."""
-    until = time.monotonic() + LOCK_S
+    until = time.monotonic() + lock_s
     while True:
         try:
             file = os.open(name, _LOCKED, dir_fd=parent)

@@ -26,13 +26,11 @@ from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
 from fairlead_service.supervise import Restarts, cancel_and_wait, supervise
 from fairlead_tools.registry.tool import CallFailed, Tool
 from fairlead_tools.servers import http, stdio
-from fairlead_tools.servers.limits import PAGES_MAX, TOOLS_MAX
+from fairlead_tools.servers.limits import PAGES_MAX, TOOLS_MAX, ServerTimings
 from fairlead_tools.servers.tools import convert_tools
 
 log = logging.getLogger(__name__)
 
-PAUSE_S: Final = 0.5
-PAUSE_MAX_S: Final = 60.0
 JITTER: Final = 0.2
 # Changes within this time are read as one.
 SETTLE_S: Final = 0.2
@@ -69,11 +67,13 @@ class ServerConnection:
         server: ToolServerConfig,
         credentials: Credentials,
         on_tools: Callable[[tuple[Tool, ...]], None],
+        timings: ServerTimings,
     ) -> None:
         self._name = name
         self._server = server
         self._credentials = credentials
         self._on_tools = on_tools
+        self._timings = timings
         self._client: Client | None = None
         self._exit = stdio.ServerExit()
         self._changed = asyncio.Event()
@@ -81,7 +81,10 @@ class ServerConnection:
 
     async def run(self) -> None:
         """Connect for ever. The pauses between two connections grow while none of them lasts."""
-        restarts = Restarts(pause_s=PAUSE_S, pause_s_max=PAUSE_MAX_S, jitter=JITTER)
+        timings = self._timings
+        restarts = Restarts(
+            pause_s=timings.reconnect_s, pause_s_max=timings.reconnect_s_max, jitter=JITTER
+        )
         name = f"connection to tool server {self._name}"
         await supervise(name, self._connect_once, restarts=restarts)
 

@@ -1,5 +1,9 @@
-"""Limits on what a tool server may send. A server that exceeds them is disconnected."""
+"""Limits on what a tool server may send, and the pauses of its connection.
 
+A server that exceeds a limit is disconnected.
+"""
+
+from dataclasses import dataclass
 from typing import Final
 
 # One message. A longer one ends the connection.
@@ -14,3 +18,14 @@ PAGES_MAX: Final = 64
 # How much is kept of the end of a process's standard error.
 ERROR_TAIL_BYTES_MAX: Final = 1024
 DESCRIPTION_LENGTH_MAX: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTimings:
+    """Pauses that no operator needs to change; tests shorten them."""
+
+    first_lists_s: float = 5.0
+    """How long the service waits for the first lists before it answers without them."""
+    reconnect_s: float = 0.5
+    """Before a lost server is connected again. The pause doubles up to `reconnect_s_max`."""
+    reconnect_s_max: float = 60.0

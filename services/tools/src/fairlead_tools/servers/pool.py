@@ -14,6 +14,7 @@ from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
 from fairlead_service.supervise import cancel_and_wait
 from fairlead_tools.registry.registry import Registration, Registry
 from fairlead_tools.registry.tool import Tool
+from fairlead_tools.servers.limits import ServerTimings
 
 if TYPE_CHECKING:
     from fairlead_tools.servers.connection import ServerConnection
@@ -22,8 +23,7 @@ log = logging.getLogger(__name__)
 
 OWNER: Final = "mcp"
 RANK: Final = 10
-# How long the service waits for the first lists before it answers without them.
-FIRST_S: Final = 5.0
+TIMINGS: Final = ServerTimings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,10 @@ def server_bindings(config: Config) -> tuple[ServerBinding, ...]:
 class ToolServers:
     """Keeps the tools in the registry equal to what the servers list."""
 
-    def __init__(self, config: Config, registry: Registry) -> None:
+    def __init__(
+        self, config: Config, registry: Registry, timings: ServerTimings = TIMINGS
+    ) -> None:
+        self._timings = timings
         self._bindings = server_bindings(config)
         self._registry = registry
         self._tools: dict[int, tuple[Tool, ...]] = {}
@@ -80,13 +83,14 @@ class ToolServers:
                 binding.server,
                 binding.credentials,
                 lambda tools, index=index: self._on_tools(index, tools),
+                self._timings,
             )
             for index, binding in enumerate(self._bindings)
         ]
         tasks = [asyncio.create_task(connection.run()) for connection in connections]
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(FIRST_S):
+                async with asyncio.timeout(self._timings.first_lists_s):
                     await asyncio.gather(*(connection.listed.wait() for connection in connections))
             yield
         finally:

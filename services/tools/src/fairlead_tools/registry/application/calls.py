@@ -24,7 +24,13 @@ PAUSES_S: Final = (0.2, 0.5, 1.0)
 MARGIN_S: Final = 10.0
 
 
-def tool_from_record(eventlog: EventLog, _tenant: TenantId, record: RegisteredTool) -> Tool:
+def tool_from_record(
+    eventlog: EventLog,
+    _tenant: TenantId,
+    record: RegisteredTool,
+    *,
+    pauses_s: tuple[float, ...] = PAUSES_S,
+) -> Tool:
     """The tool that a record describes. Raises InvalidTool."""
     content = record.model_dump(exclude={"since", "expires", "ttl_ms"})
     queue = record.mode == "queue"
@@ -33,7 +39,9 @@ def tool_from_record(eventlog: EventLog, _tenant: TenantId, record: RegisteredTo
         description=record.description,
         input=input_model(record.input_schema),
         output=output_model(record),
-        execute=partial(enqueue_call if queue else request_answer, eventlog, record),
+        execute=partial(enqueue_call, eventlog, record)
+        if queue
+        else partial(request_answer, eventlog, record, pauses_s=pauses_s),
         action=record.action,
         retry=record.retry,
         timeout_s=MARGIN_S if queue else record.timeout_ms / 1000 + MARGIN_S,
@@ -48,11 +56,16 @@ def output_model(record: RegisteredTool) -> type[Document]:
 
 
 async def request_answer(
-    eventlog: EventLog, record: RegisteredTool, request: Document, context: CallContext
+    eventlog: EventLog,
+    record: RegisteredTool,
+    request: Document,
+    context: CallContext,
+    *,
+    pauses_s: tuple[float, ...] = PAUSES_S,
 ) -> Result:
     """Send the call to the service and wait for its answer. Raises CallFailed."""
     body = _task(record, request, context)
-    for pause_s in (*PAUSES_S, None):
+    for pause_s in (*pauses_s, None):
         try:
             answer = await eventlog.requests.request(
                 record.subject, body, timeout_s=record.timeout_ms / 1000

@@ -47,6 +47,7 @@ class ToolVerbs:
     records: ToolRecords
     registry: Registry
     calls: CallLifecycle
+    read_pauses_s: tuple[float, ...] = READ_PAUSES_S
 
     async def register(self, tenant: TenantId, command: RegisterTool) -> RegisteredTool:
         return await self.records.register(tenant, command)
@@ -76,7 +77,7 @@ class ToolVerbs:
         A service may answer before the worker has recorded that the call waits in a queue. So the
         log is read again for a few seconds before the answer is refused.
         """
-        for pause_s in (*READ_PAUSES_S, None):
+        for pause_s in (*self.read_pauses_s, None):
             session = await self.calls.read(at)
             call = find_call(session, command.assistant_message_id, command.call_id)
             if call is not None and call.deferred_until is not None:
