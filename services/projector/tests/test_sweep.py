@@ -1,9 +1,12 @@
 """The sessions that the sweep wakes, and how often."""
 
+import re
 from itertools import pairwise
 
+from fairlead_projector.database import query
 from fairlead_projector.sweep import BACK_OFF_S_MAX, WAKES_MAX, StallDetector
 from fairlead_schema.subjects import Address
+from fairlead_session.execution.rest import REST_RULES
 
 AT = Address("default", "ses_1")
 
@@ -94,3 +97,10 @@ def test_a_wake_that_is_refused_again_and_again_is_lost() -> None:
         True,
         True,
     ]
+
+
+def test_the_query_for_raised_limits_names_every_reason_whose_limit_may_rise() -> None:
+    """The query repeats what the table of reasons says, because its index needs a literal."""
+    named = set(re.findall(r"rested = '([a-z-]+)'", query("load_affordable").decode()))
+
+    assert named == {reason for reason, rule in REST_RULES.items() if rule.limit_may_rise}

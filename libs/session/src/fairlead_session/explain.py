@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.model import Model
 from fairlead_session.calls.subagents import child_for
-from fairlead_session.execution.rest import REST_RULES
+from fairlead_session.execution.rest import REST_RULES, rest_rule
 from fairlead_session.execution.retry import keeps_backoff
 from fairlead_session.next_move import wake_has_work
 from fairlead_session.people.pending import describe_ask, ready_calls
@@ -103,10 +103,8 @@ def explain_unreadable(detail: str) -> Explanation:
 
 def _waits(session: Session) -> bool:
     """Whether the session waits for a time, a place or a limit. A free runner changes nothing."""
-    rested = session.execution.rested
-    if rested == "retry-later":
-        return keeps_backoff(session)
-    return rested is not None and REST_RULES[rested].waits
+    rule = rest_rule(session.execution.rested)
+    return keeps_backoff(session) if rule.timer == "back-off" else rule.waits
 
 
 def _resting(session: Session) -> Explanation:
@@ -117,7 +115,7 @@ def _resting(session: Session) -> Explanation:
     reason = f"It rests: {rule.sentence}{detail}.{pending}"
     timer = Waiting(kind="timer", id=str(rest.wake_at), what="a timer")
     waiting = (timer,) if rest.wake_at is not None else ()
-    state: State = "idle" if rest.reason == "idle" and not inputs else "resting"
+    state: State = "idle" if rule.finished and not inputs else "resting"
     return _explain(session, (state, rest.reason), reason, waiting, next_=rule.next_step)
 
 

@@ -1,5 +1,6 @@
 """The parts of a session: every event reaches one, and the tables behind them are complete."""
 
+from dataclasses import fields
 from inspect import signature
 from itertools import islice
 from types import ModuleType
@@ -12,7 +13,7 @@ from libs.session.tests.conftest import PROPERTY
 
 from fairlead_schema.events import BY_TYPE, SessionEvent, SessionPurged
 from fairlead_schema.events.execution import RestReason
-from fairlead_session.execution.rest import REST_RULES
+from fairlead_session.execution.rest import REST_RULES, rest_rule
 from fairlead_session.fold import (
     asks,
     calls,
@@ -58,6 +59,18 @@ def _kinds(annotation: object) -> tuple[object, ...]:
 
 def test_every_reason_to_rest_has_its_rule() -> None:
     assert set(REST_RULES) == set(get_args(RestReason))
+    assert all(rest_rule(reason) is rule for reason, rule in REST_RULES.items())
+
+
+def test_a_session_that_does_not_rest_has_no_rest_property() -> None:
+    rule = rest_rule(None)
+    names = {field.name for field in fields(rule)} - {"sentence", "next_step"}
+
+    assert not any(getattr(rule, name) for name in names)
+
+
+def test_every_rest_that_a_timer_ends_is_a_wait() -> None:
+    assert all(rule.waits and rule.goes_on for rule in REST_RULES.values() if rule.timer)
 
 
 def test_what_rests_by_itself_says_what_happens_next() -> None:

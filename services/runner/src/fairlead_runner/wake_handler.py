@@ -16,7 +16,7 @@ from fairlead_schema import subjects
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.execution.rest import REST_RULES
+from fairlead_session.execution.rest import rest_rule
 from fairlead_session.execution.retry import retry_wait_s
 from fairlead_session.next_move import is_moving
 
@@ -129,11 +129,9 @@ class WakeHandler:
         changed = writer.versioned.head != before
         execution = writer.durable.execution
         # What came during the cleanup of an interrupt is in the log already.
-        ends_interrupt = (
-            execution.rested is not None and REST_RULES[execution.rested].ends_interrupt
-        )
-        work = (changed or ends_interrupt) and is_moving(writer.durable)
-        if execution.owner is None and (work or execution.rested == "handover"):
+        rule = rest_rule(execution.rested)
+        work = (changed or rule.ends_interrupt) and is_moving(writer.durable)
+        if execution.owner is None and (work or rule.wakes_at_once):
             await self._context.eventlog.wakes.wake(at)
         await self._save_snapshot(at, writer)
         with suppress(LogError, RecordError):  # A hint: the call is looked at later anyway.

@@ -16,6 +16,7 @@ from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
 from fairlead_session.calls.lifecycle import Failed, Outcome, Succeeded
 from fairlead_session.execution.budget import total_usage
 from fairlead_session.execution.commands import is_at_rest
+from fairlead_session.execution.rest import rest_rule
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 
@@ -78,7 +79,7 @@ def child_outcome(child: Session, sessions: KnownSessions = NO_SESSIONS) -> Outc
     if prompt is None or child.asks.questions or not is_at_rest(child):
         return None
     finished = _finished_event(child, sessions)
-    if child.execution.rested != "idle" or prompt.promoted_seq is None:
+    if not rest_rule(child.execution.rested).finished or prompt.promoted_seq is None:
         why = child.execution.rest_detail or child.execution.rested or "it never began"
         return Failed(f"The sub-agent stopped: {why}", facts=(finished,))
     text = TextContent(text=_last_text(child) or SILENT)

@@ -23,6 +23,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
+from fairlead_session.execution.rest import rest_rule
 from fairlead_session.next_move import is_moving
 from fairlead_session.people.pending import close_asks, withdraw_continue_question
 from fairlead_session.state.session import Session
@@ -58,7 +59,8 @@ def interrupt(session: Session) -> Events:
     Pending input stays. Work that waits for a runner, a timer or a budget is dropped before it
     begins. A repeated interrupt writes nothing, unless somebody asked for work in between.
     """
-    waits = is_moving(session) or (session.execution.rested == "over-budget" and _has_work(session))
+    limited = rest_rule(session.execution.rested).limit_may_rise
+    waits = is_moving(session) or (limited and _has_work(session))
     begins = waits and not session.execution.interrupted
     stopped = (InterruptRequested(),) if begins else _stop_running_work(session)
     return (*close_asks(session), *stopped)
@@ -105,7 +107,8 @@ def set_budget(session: Session, limits: Budget) -> Events:
 
 def budget_lets_go_on(before: Session, limits: Budget) -> bool:
     """Whether new limits let a session go on that rests because its budget is used up."""
-    return before.execution.rested == "over-budget" and limits.exceeds(before.usage.budget)
+    limited = rest_rule(before.execution.rested).limit_may_rise
+    return limited and limits.exceeds(before.usage.budget)
 
 
 def switch_agent(session: Session, message_id: MessageId, agent: str) -> Events:
@@ -158,11 +161,12 @@ def _stop_running_work(session: Session) -> Events:
 
 
 def _turn_comes(session: Session) -> bool:
-    """Whether a turn runs, or begins soon without waiting for a timer."""
+    """Whether a turn runs, or begins soon without waiting for a back-off."""
     if session.turn.attempt is not None or session.calls:
         return True
-    soon = session.execution.owner is not None or session.execution.rested != "retry-later"
-    return _has_work(session) and session.execution.work_requested and soon
+    execution = session.execution
+    soon = execution.owner is not None or rest_rule(execution.rested).timer != "back-off"
+    return _has_work(session) and execution.work_requested and soon
 
 
 def _has_work(session: Session) -> bool:

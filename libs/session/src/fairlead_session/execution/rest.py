@@ -1,14 +1,18 @@
-"""Rest: one row per reason. A new reason needs a row here and nothing else.
+"""Rest: one row per reason. Only code that chooses a reason names it; other code reads its row.
 
-`verify` keeps rules of its own on purpose: it must find a mistake in this table.
+Two places repeat the table. A query of the sweep names reasons because its index needs literals; a
+test compares them. `verify` has rules of its own on purpose: it must find a mistake in this table.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from fairlead_schema.events.execution import RestReason
+
+RestTimer: TypeAlias = Literal["back-off", "recheck"]
+"""A back-off lasts as long as the provider asks. A recheck comes after a fixed pause."""
 
 _PROMPT_OR_RESUME: Final = "a new prompt or a resume runs it"
 _BY_ITSELF: Final = "it is tried again by itself"
@@ -30,11 +34,17 @@ class RestRule:
     """The session waits for a time, a place or a limit. A free runner changes nothing."""
     limit_may_rise: bool = False
     """A limit outside the log may have changed, so every wake is worth a look."""
+    finished: bool = False
+    """The session did all that was asked. Its last answer is its result."""
+    timer: RestTimer | None = None
+    """The timer that ends the rest."""
+    wakes_at_once: bool = False
+    """The runner wakes the session right after the release, so that another runner takes it."""
 
 
 REST_RULES: Final[Mapping[RestReason, RestRule]] = MappingProxyType(
     {
-        "idle": RestRule("there is nothing to do", "a new prompt runs it"),
+        "idle": RestRule("there is nothing to do", "a new prompt runs it", finished=True),
         "parked": RestRule(
             "it waits for tool calls to settle", "the last settlement wakes it", goes_on=True
         ),
@@ -60,6 +70,7 @@ REST_RULES: Final[Mapping[RestReason, RestRule]] = MappingProxyType(
             "another runner takes it",
             goes_on=True,
             same_turn=True,
+            wakes_at_once=True,
         ),
         "retry-later": RestRule(
             "its provider asked to wait before the next attempt",
@@ -67,6 +78,7 @@ REST_RULES: Final[Mapping[RestReason, RestRule]] = MappingProxyType(
             goes_on=True,
             same_turn=True,
             waits=True,
+            timer="back-off",
         ),
         "turn-limit": RestRule(
             "it reached the limit of provider turns without new input", _PROMPT_OR_RESUME
@@ -85,6 +97,14 @@ REST_RULES: Final[Mapping[RestReason, RestRule]] = MappingProxyType(
             goes_on=True,
             same_turn=True,
             waits=True,
+            timer="recheck",
         ),
     }
 )
+
+_NOT_AT_REST: Final = RestRule("it does not rest", "it goes on")
+
+
+def rest_rule(rested: RestReason | None) -> RestRule:
+    """The rule of a reason. Without a reason the session does not rest, and nothing applies."""
+    return _NOT_AT_REST if rested is None else REST_RULES[rested]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fairlead_schema.events import TurnRetried
 from fairlead_schema.events.turn import RetryError
 from fairlead_schema.provider.events import ProviderFailure
+from fairlead_session.execution.rest import rest_rule
 from fairlead_session.state.session import Session
 
 
@@ -55,7 +56,7 @@ def keeps_backoff(session: Session) -> bool:
 def retry_wait_s(session: Session, *, now_ms: int) -> float:
     """How long the session still waits for its retry timer. 0 if it may go on."""
     rest = session.execution.rest
-    if rest is None or rest.reason != "retry-later" or rest.wake_at is None:
+    if rest is None or rest.wake_at is None or rest_rule(rest.reason).timer != "back-off":
         return 0.0
     return max(0, rest.wake_at - now_ms) / 1000 if keeps_backoff(session) else 0.0
 

@@ -20,6 +20,7 @@ from fairlead_session.execution.recovery import (
     settle_attempt,
     stop_open_work,
 )
+from fairlead_session.execution.rest import rest_rule
 from fairlead_session.execution.retry import retry_wait_s
 from fairlead_session.next_move import (
     AwaitCalls,
@@ -120,8 +121,8 @@ class Drain:
                 assert_never(move)
 
     async def _rest(self, move: Rest) -> bool:
-        """Rest. If the tenant's usage is unknown, a timer wakes the session to ask again."""
-        if move.reason != "budget-unknown":
+        """Rest. If something is not known now, a timer wakes the session to check again."""
+        if rest_rule(move.reason).timer != "recheck":
             return await self._ownership.rest(move.reason, move.detail)
         delay_s = self._context.settings.timings.usage_retry_s
         wake_at = ids.now_ms() + int(delay_s * 1000)

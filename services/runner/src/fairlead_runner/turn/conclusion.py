@@ -8,6 +8,7 @@ from fairlead_runner.drain.staged_writer import StaleDecision
 from fairlead_runner.turn.attempt import TurnOutcome
 from fairlead_service import ids
 from fairlead_session.execution.ownership import owns, release
+from fairlead_session.execution.rest import rest_rule
 from fairlead_session.execution.retry import Retry, keeps_backoff
 from fairlead_session.next_move import Rest
 
@@ -38,7 +39,7 @@ class TurnConclusion:
         writer, generation = self._writer, self._writer.durable.execution.generation
         writer.stage(*outcome.events)
         move = await self._drain.planner.next_move()
-        rest = move if isinstance(move, Rest) and move.reason != "budget-unknown" else None
+        rest = move if isinstance(move, Rest) and not rest_rule(move.reason).timer else None
         try:
             if rest is not None:
                 writer.stage(release(writer.session, rest.reason, detail=rest.detail))

@@ -1,4 +1,5 @@
 -- Sessions that rest over a budget although their own budget and their tenant's allow more now.
+-- The reason is a literal because the partial index session_over_budget has the same literal.
 WITH resting AS (
     SELECT tenant, session_id, seq, cost, budget_cost, budget_tokens,
            (tokens ->> 'input')::bigint + (tokens ->> 'output')::bigint
