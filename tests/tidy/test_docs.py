@@ -27,6 +27,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"(?ms)^```(\w*)\n(.*?)^```$")
 TERM = re.compile(r"(?m)^\*\*([^*]+)\*\*: *(.*)$")
 HEADING = re.compile(r"(?m)^#+ +(.+)$")
+PLACE = re.compile(r"`((?:libs|services)/\w+/[^`\s]+)`")
 TEST = re.compile(r"`(test_\w+)`")
 
 
@@ -216,3 +217,20 @@ def test_every_test_that_a_document_names_exists() -> None:
     named = {name for path in documents() for name in TEST.findall(path.read_text())}
 
     assert named - written == set()
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md"])
+def test_every_place_that_a_table_names_exists(name: str) -> None:
+    """Paths leave out `src/fairlead_<package>/`; a word in angle brackets stands for any name."""
+    missing = [
+        path
+        for path in sorted(set(PLACE.findall(text(name))))
+        if not any(ROOT.glob(_real_path(path))) and not (ROOT / path).exists()
+    ]
+
+    assert missing == []
+
+
+def _real_path(place: str) -> str:
+    group, package, rest = place.split("/", 2)
+    return f"{group}/{package}/src/fairlead_{package}/{re.sub(r'<[^>]+>', '*', rest)}"
