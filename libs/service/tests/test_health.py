@@ -86,7 +86,7 @@ async def test_work_is_ready_once_it_is_open_and_closed_at_the_end() -> None:
         yield
         steps.append("closed")
 
-    async with running(application(work, Health())) as http:
+    async with running(application("test", work, Health())) as http:
         assert await wait_for_readiness(http) == {"ready": True, "away": {}}
 
     assert steps == ["open", "closed"]
@@ -104,7 +104,7 @@ async def test_work_that_cannot_start_is_tried_again_and_says_why() -> None:
             await fail_to_connect()
         yield
 
-    async with running(application(work, Health())) as http:
+    async with running(application("test", work, Health())) as http:
         async with asyncio.timeout(WAIT_S):
             while starts == 0:
                 await asyncio.sleep(0)
@@ -123,7 +123,7 @@ async def test_a_process_stops_although_its_work_never_started() -> None:
         yield
 
     async with asyncio.timeout(WAIT_S):
-        async with running(application(work, Health())) as http:
+        async with running(application("test", work, Health())) as http:
             assert (await http.get("/healthz")).status_code == 200
 
 

@@ -176,6 +176,6 @@ async def test_cancelled_tasks_have_ended_and_a_failure_on_the_way_is_logged(
     await cancel_and_wait(*tasks)
 
     assert ended == ["slow"]
-    assert [record.getMessage() for record in caplog.records] == [
-        "task failed while it was cancelled"
-    ]
+    (record,) = caplog.records
+    assert record.getMessage() == "task failed while it was cancelled"
+    assert broken.__qualname__ in vars(record)["task"]

@@ -1,11 +1,17 @@
 """Child sessions from the runner's side: the usage of children whose calls were settled without them."""
 
+import json
+import logging
 from typing import Any
 
 import pytest
 
+from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.ports import CommitPage, Head
+from fairlead_runner.subagents import interrupt_children
+from fairlead_schema import subjects
 from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.events import (
     AttemptDispatched,
     BudgetSet,
@@ -23,7 +29,7 @@ from fairlead_schema.record import UnknownEvent
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.calls.child_ids import TASK, child_of
-from services.runner.tests.conftest import CREATED, World, admitted, events_of
+from services.runner.tests.conftest import AT, CREATED, World, admitted, events_of
 
 MODEL = ModelRef(provider_id="acme", id="fast")
 BELOW = Address("default", child_of("ses_1", "msg_a", "c1"))
@@ -109,3 +115,40 @@ async def test_a_child_that_cannot_be_read_holds_nobody_up(
 
     assert await child_usage(world) == [(BELOW.session_id, 0.0, 0)]
     assert (await world.session()).execution.rested == "idle"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"data": {}}, "child session interrupted"),
+        (
+            {"error": SessionNotFound("ses_2").body.wire()},
+            "child session not created yet: nothing to interrupt",
+        ),
+        (
+            {"error": ServiceUnavailable("no log", service="session.log").body.wire()},
+            "child session refused the interrupt: its parent stops without it",
+        ),
+        ("no object", "answer of child session cannot be read: its parent stops"),
+    ],
+    ids=["taken", "not created", "refused", "unreadable"],
+)
+async def test_the_log_says_whether_a_child_took_the_interrupt(
+    world: World, caplog: pytest.LogCaptureFixture, answer: object, message: str
+) -> None:
+    await world.write(
+        ToolInputStarted(assistant_message_id="msg_a", call_id="c2", name=TASK),
+        ToolCalled(
+            assistant_message_id="msg_a", call_id="c2", tool=TASK, input={}, provider=Executor()
+        ),
+    )
+
+    async def reply(_body: bytes) -> bytes:
+        return json.dumps(answer).encode()
+
+    assert isinstance(world.eventlog.requests, MemoryRequests)
+    world.eventlog.requests.answerers[subjects.api("default", "session.interrupt")] = reply
+    with caplog.at_level(logging.INFO):
+        await interrupt_children(world.eventlog, AT, await world.session())
+
+    assert message in caplog.messages

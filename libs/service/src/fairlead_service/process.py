@@ -28,7 +28,9 @@ Work: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 """Opens a process's work; leaving it drains and closes."""
 
 
-def application(work: Work, health: Health, routes: Sequence[BaseRoute] = ()) -> Starlette:
+def application(
+    service: str, work: Work, health: Health, routes: Sequence[BaseRoute] = ()
+) -> Starlette:
     """The ASGI application of a process: its work, its health, its own routes."""
     restarts, stop = Restarts(), asyncio.Event()
     health.depend("work", lambda: restarts.complaint)
@@ -42,7 +44,7 @@ def application(work: Work, health: Health, routes: Sequence[BaseRoute] = ()) ->
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        task = asyncio.create_task(supervise("work", hold_open, restarts=restarts, stop=stop))
+        task = asyncio.create_task(supervise(service, hold_open, restarts=restarts, stop=stop))
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""Work that lasts: started again after every failure, and cancelled with patience."""
+"""Runs work for the life of a process: restarts it after a failure, and waits until it ends."""
 
 import asyncio
 import logging
@@ -102,12 +102,21 @@ async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
     results = await asyncio.gather(*tasks, return_exceptions=True)
     for task, result in zip(tasks, results, strict=True):
         if task in running and isinstance(result, Exception):
-            log.warning("task failed while it was cancelled", exc_info=result)
+            log.warning(
+                "task failed while it was cancelled", extra={"task": _name(task)}, exc_info=result
+            )
 
 
 def describe(error: Exception) -> str:
     """An error in one line."""
     return f"{type(error).__name__}: {error}"
+
+
+def _name(task: asyncio.Future[Any]) -> str:
+    """The name of a task and of its coroutine. Asyncio only numbers a task without a name."""
+    if not isinstance(task, asyncio.Task):
+        return repr(task)
+    return f"{task.get_name()}: {getattr(task.get_coro(), '__qualname__', 'unknown')}"
 
 
 async def _pause(seconds: float, stop: asyncio.Event | None) -> None:

@@ -40,6 +40,6 @@ def build(settings: GatewaySettings) -> Starlette:
 
     runtime = Runtime(settings, nats.current, read_model)
     routes = [*dispatch.build_routes(runtime, OPERATIONS), openapi.route(OPERATIONS)]
-    app = dispatch.add_errors_and_access_log(application(work, health, routes))
+    app = dispatch.add_errors_and_access_log(application("gateway", work, health, routes))
     app.state.runtime = runtime
     return app

@@ -24,7 +24,8 @@ async def _send_all(stream: EventStream, *, stuck: bool = False) -> list[dict[st
         if stuck and message["type"] == "http.response.body":
             await asyncio.Event().wait()
 
-    await asyncio.wait_for(stream({"type": "http"}, receive, send), 2)
+    scope = {"type": "http", "method": "GET", "path": "/api/session/ses_1/events"}
+    await asyncio.wait_for(stream(scope, receive, send), 2)
     return sent
 
 

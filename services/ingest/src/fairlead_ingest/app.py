@@ -117,4 +117,4 @@ def build(settings: IngestSettings) -> Starlette:
     health = Health()
     ingest = Ingest(settings)
     document = ingest.server.asyncapi_route("Fairlead ingest")
-    return application(lambda: ingest.work(health), health, [document])
+    return application("ingest", lambda: ingest.work(health), health, [document])

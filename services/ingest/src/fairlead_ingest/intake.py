@@ -80,7 +80,7 @@ async def _admit_prompt(context: CommandContext, job: Job) -> None:
     try:
         answer = encode_data(await prompt(context, tenant, command))
     except (Refused, CommitTooLarge, RecordError) as error:
-        answer = _ANSWERER.refuse(error).body
+        answer = _ANSWERER.refuse(error, request=job.subject).body
     assert command.id is not None, "every parsed prompt has an id"
     await context.eventlog.work.put(subjects.receipt(at, command.id), answer)
 

@@ -41,7 +41,7 @@ def build(settings: ProjectorSettings) -> Starlette:
             ):
                 yield
 
-    return application(work, health)
+    return application("projector", work, health)
 
 
 @asynccontextmanager

@@ -127,7 +127,7 @@ async def sweep(
                     log.info("stalled session woken", extra={"session_id": at.session_id})
                 elif stalls.count_refusal(at, owned=at in owned) and await eventlog.wakes.renew(at):
                     metrics.WOKEN.inc()
-                    log.warning("lost wake renewed", extra={"session_id": at.session_id})
+                    log.warning("wake lost: sent again", extra={"session_id": at.session_id})
             on_healthy()
             await asyncio.sleep(interval_s)
 

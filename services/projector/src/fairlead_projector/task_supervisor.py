@@ -59,7 +59,8 @@ async def keep_running(name: str, task: Task, complaints: Complaints) -> None:
     def report(name: str, error: Exception, again_s: float) -> None:
         if isinstance(error, ShardFenced | AppendConflict):
             metrics.FENCED.inc()
-            log.info("task fenced: it starts again", extra={"task": name, "reason": str(error)})
+            extra = {"task": name, "reason": str(error), "again_s": again_s}
+            log.info("another projector took the shard: this one starts over", extra=extra)
         else:
             complaints.note(name, _dependency(error), describe(error))
             report_warning(name, error, again_s)

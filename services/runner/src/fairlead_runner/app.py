@@ -49,4 +49,4 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
 def build(settings: RunnerSettings) -> Starlette:
     """The ASGI application of a runner. Nothing connects until it starts."""
     health = Health()
-    return application(lambda: work(settings, health), health)
+    return application("runner", lambda: work(settings, health), health)

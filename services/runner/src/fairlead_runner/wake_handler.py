@@ -74,7 +74,9 @@ class WakeHandler:
             log.warning("log unavailable: drain tries again", extra=_fields(at, error))
             return "unavailable"
         except RecordError as error:
-            log.warning("session cannot be read: dead letter", extra=_fields(at, error))
+            log.warning(
+                "session cannot be read: its wake becomes a dead letter", extra=_fields(at, error)
+            )
             await self._dead_letter(at, job, str(error))
             return "unreadable"
         except Exception as error:

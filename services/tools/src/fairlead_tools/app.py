@@ -145,4 +145,4 @@ def build(settings: ToolsSettings) -> Starlette:
     health = Health()
     tools = ToolsService(settings)
     document = tools.server.asyncapi_route("Fairlead tools")
-    return application(lambda: tools.work(health), health, [document])
+    return application("tools", lambda: tools.work(health), health, [document])

@@ -47,7 +47,7 @@ class Answerer:
         try:
             return self.succeed(await perform(parse_command(command, body)))
         except Exception as error:  # noqa: BLE001 - a caller must never wait for a defect of ours
-            return self.refuse(error)
+            return self.refuse(error, request=command.__name__)
 
     def succeed(self, data: Model) -> Answer:
         """The answer that holds data. Raises PayloadTooLarge: NATS would drop the answer."""
@@ -56,20 +56,24 @@ class Answerer:
             raise PayloadTooLarge(f"An answer of {len(body)} bytes exceeds {self.bytes_max}")
         return Answer(body)
 
-    def refuse(self, error: Exception) -> Answer:
+    def refuse(self, error: Exception, *, request: str) -> Answer:
         """The answer to an error. An error that nobody declared is logged under a reference."""
-        refused = self.refusal(error)
+        refused = self.refusal(error, request=request)
         return Answer(encode_refusal(refused), refused)
 
-    def refusal(self, error: Exception) -> Refused:
-        """The typed refusal that stands for an error."""
+    def refusal(self, error: Exception, *, request: str) -> Refused:
+        """The typed refusal that stands for an error. The log names the request."""
         if isinstance(error, Refused):
             return error
         for kind in type(error).__mro__:
             if kind in self.refusals:
                 return self.refusals[kind](error)
         ref = f"err_{secrets.token_hex(4)}"
-        log.error("request failed on a defect", extra={"ref": ref}, exc_info=error)
+        log.error(
+            "request failed by a defect: the caller gets the reference",
+            extra={"request": request, "ref": ref},
+            exc_info=error,
+        )
         return InternalFailure(f"Unexpected server error, logged as {ref}", ref=ref)
 
 

@@ -49,9 +49,10 @@ class AnswerMiddleware(BaseMiddleware):
         try:
             return self._answerer.succeed(await call_next(msg))
         except ParameterError as error:
-            return self._answerer.refuse(invalid_parameter(error) or error)
+            refusal = invalid_parameter(error) or error
+            return self._answerer.refuse(refusal, request=msg.raw_message.subject)
         except Exception as error:  # noqa: BLE001 - a caller must never wait for a defect of ours
-            return self._answerer.refuse(error)
+            return self._answerer.refuse(error, request=msg.raw_message.subject)
 
 
 class _SubjectPatterns(NatsMetricsSettingsProvider):

@@ -71,6 +71,9 @@ class ThinVerb:
                 await message.respond(answer.body)
         except Exception:
             # Only the connection can fail here: the caller asks again with the same id.
-            log.exception("answer not sent", extra={"subject": message.subject})
+            log.exception(
+                "answer not sent: the caller times out and asks again",
+                extra={"subject": message.subject},
+            )
         finally:
             self._slots.release()

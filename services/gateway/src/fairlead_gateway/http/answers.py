@@ -44,9 +44,9 @@ def empty_answer(status: int = 204) -> Response:
     return Response(status_code=status)
 
 
-def refuse(error: Exception) -> Response:
+def refuse(error: Exception, *, request: str) -> Response:
     """The answer to an exception. An exception that is no refusal is logged as a defect."""
-    refusal = ANSWERER.refusal(error)
+    refusal = ANSWERER.refusal(error, request=request)
     headers = {"retry-after": str(RETRY_AFTER_S)} if isinstance(refusal, LimitReached) else None
     return error_answer(refusal.status, refusal.body, headers)
 
@@ -56,9 +56,9 @@ def error_answer(status: int, body: WireError, headers: dict[str, str] | None = 
     return Response(_json(body), status_code=status, media_type=JSON, headers=headers)
 
 
-def wire_error(error: Exception) -> WireError:
+def wire_error(error: Exception, *, request: str) -> WireError:
     """The error body for a stream that fails after its answer began."""
-    return ANSWERER.refusal(error).body
+    return ANSWERER.refusal(error, request=request).body
 
 
 def _json(body: BaseModel) -> str:

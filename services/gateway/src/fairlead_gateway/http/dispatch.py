@@ -65,7 +65,7 @@ def _route(runtime: Runtime, path: str, operations: dict[str, AnyOperation]) -> 
         except ClientDisconnect:
             return Response(status_code=CLIENT_CLOSED)
         except Exception as error:  # noqa: BLE001 - the process edge: every error becomes an answer
-            return refuse(error)
+            return refuse(error, request=f"{request.method} {request.url.path}")
 
     route = Route(path, endpoint, methods=list(operations))
     # Starlette adds HEAD to GET. A HEAD of a stream would never end.

@@ -108,7 +108,7 @@ class EventStream(Response):
         finally:
             await cancel_and_wait(*tasks)
         if disconnect not in done:
-            await self._end(done, send)
+            await self._end(done, send, request=f"{scope['method']} {scope['path']}")
 
     async def _write(self, frames: FrameQueue, send: Send) -> None:
         while True:
@@ -124,14 +124,15 @@ class EventStream(Response):
         except TimeoutError:
             raise SlowClient from None
 
-    async def _end(self, done: set[asyncio.Task[Any]], send: Send) -> None:
+    async def _end(self, done: set[asyncio.Task[Any]], send: Send, *, request: str) -> None:
         """Send the error of a failed source, then close. A stuck client gets nothing more."""
         errors = [error for task in done if (error := task.exception()) is not None]
         if any(isinstance(error, SlowClient) for error in errors):
             log.info("client reads too slowly: its stream is cut off")
             # Without a last chunk the server drops the connection.
             return
-        chunk = b"".join(_failure_frame(error) for error in errors if isinstance(error, Exception))
+        failures = [error for error in errors if isinstance(error, Exception)]
+        chunk = b"".join(_failure_frame(error, request=request) for error in failures)
         with suppress(SlowClient):
             await self._send_in_time(send, chunk, more=False)
 
@@ -147,8 +148,9 @@ async def auto_close(items: AsyncIterator[Item]) -> AsyncIterator[AsyncIterator[
             await close()
 
 
-def _failure_frame(error: Exception) -> bytes:
-    body = wire_error(error).model_dump_json(by_alias=True, exclude_none=True).encode()
+def _failure_frame(error: Exception, *, request: str) -> bytes:
+    refusal = wire_error(error, request=request)
+    body = refusal.model_dump_json(by_alias=True, exclude_none=True).encode()
     return b"event: %s\ndata: %s\n\n" % (FAILURE_EVENT, body)
 
 

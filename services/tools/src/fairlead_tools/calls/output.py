@@ -78,7 +78,7 @@ class OutputRetention:
             return await self._bound_success(at, outcome, limits, spool)
         except Exception as error:
             log.exception(
-                "output cannot be bounded: the call fails", extra={"session_id": at.session_id}
+                "output cannot be shortened: the call fails", extra={"session_id": at.session_id}
             )
             return tool_crash(error_text(error))
         finally:

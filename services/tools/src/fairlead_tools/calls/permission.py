@@ -98,5 +98,8 @@ class PermissionCheck:
             return tool_crash(f"no answer within {tool.timeout_s:g} s")
         except Exception as error:
             # The needs come from the code of the tool: its crash is the failure of this call.
-            log.exception("needs cannot be determined: the call fails", extra={"tool": tool.name})
+            log.exception(
+                "permissions that the call needs cannot be determined: the call fails",
+                extra={"tool": tool.name},
+            )
             return tool_crash(error_text(error))

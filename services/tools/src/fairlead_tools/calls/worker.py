@@ -146,7 +146,10 @@ class ToolWorker:
             log.warning("log unavailable: the request comes again", extra=_why(job, error))
             return "unavailable"
         except Exception as error:
-            log.exception("request failed by a defect", extra={"subject": job.subject})
+            log.exception(
+                "request failed by a defect: it comes again, at last its call fails",
+                extra={"subject": job.subject},
+            )
             await self._note_defect(request, job, error)
             return "defect"
 

@@ -94,5 +94,8 @@ def unavailable(
 ) -> UnavailableSource:
     """A source that cannot be observed now. It is counted and logged."""
     SOURCES_UNAVAILABLE.labels(key if key.startswith("core/") else "plugin", why).inc()
-    log.warning("context source unavailable", extra={"key": key, "why": why, "reason": reason})
+    log.warning(
+        "context source unavailable: the model keeps what it knows of it",
+        extra={"key": key, "why": why, "reason": reason},
+    )
     return UnavailableSource(key=key, reason=reason, why=why, required=required)

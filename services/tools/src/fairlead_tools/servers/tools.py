@@ -48,7 +48,10 @@ def convert_tools(
         try:
             tool = check_tool(_tool(server, mcp_tool, call, timeout_s))
         except InvalidTool as error:
-            log.warning("tool of a server left out", extra={**extra, "reason": str(error)})
+            log.warning(
+                "tool of a server is invalid: models do not get it",
+                extra={**extra, "reason": str(error)},
+            )
             continue
         if tool.name in tools:
             log.warning("tool of a server left out: its name is taken", extra=extra)
