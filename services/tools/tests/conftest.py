@@ -47,6 +47,7 @@ from fairlead_service.rpc.answers import Answerer, Command
 from fairlead_session.calls.snapshot import snapshot_call
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
+from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.registry.application.verbs import REFUSALS
 from fairlead_tools.registry.registry import Registry
@@ -130,10 +131,11 @@ class Harness:
     settings: ToolsConfig
     with_snapshot: bool = False
     """Whether requests carry a snapshot of their call, as those of a runner do."""
+    timings: CallTimings = field(default_factory=CallTimings)
 
     def worker(self, name: str = "wkr_a") -> ToolWorker:
         self.liveness.alive.add(name)
-        return ToolWorker(name, self.eventlog, self.registry, self.settings)
+        return ToolWorker(name, self.eventlog, self.registry, self.settings, timings=self.timings)
 
     async def write(self, *events: SessionEvent, at: Address = AT) -> None:
         """Append events as another process would."""

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from fairlead_eventlog import session_writer
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.work_queues import MemoryMessage
 from fairlead_schema.events import SessionArchived
@@ -14,6 +13,7 @@ from fairlead_session.people.permission import Need
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.decision import BeginDecider, Decision
 from fairlead_tools.calls.request import TakenRequest
+from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.calls.worker import DEFECTS_MAX, ToolWorker
 from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import (
@@ -48,11 +48,9 @@ async def test_a_held_request_is_kept_in_progress(harness: Harness) -> None:
     assert await harness.settlements() == ["{'said': 'k'}"]
 
 
-async def test_a_result_outlives_an_outage_of_the_log(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_result_outlives_an_outage_of_the_log(harness: Harness) -> None:
     """E-18: the worker writes the result once, as soon as the servers are back."""
-    monkeypatch.setattr(session_writer, "RETRY_S", 0.001)
+    harness.timings = CallTimings(log_retry_s=0.001)
     echo_tool = tool()
     harness.registry.register(echo_tool)
     await harness.call(echo_tool)

@@ -17,7 +17,7 @@ from fairlead_schema.record import Draft
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
-from fairlead_tools.calls import tool_run
+from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import (
     EchoInput,
@@ -134,11 +134,9 @@ async def test_an_interrupt_after_the_tool_returned_does_not_lose_its_result(
     assert await harness.serve_all() == ["{'said': 'k'}"]
 
 
-async def test_a_tool_that_ignores_its_cancellation_is_abandoned(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_tool_that_ignores_its_cancellation_is_abandoned(harness: Harness) -> None:
     """E-16: its call is settled all the same."""
-    monkeypatch.setattr(tool_run, "CANCEL_S", 0.01)
+    harness.timings = CallTimings(cancel_s=0.01)
     gate, stubborn = asyncio.Event(), asyncio.Event()
 
     async def run(_request: EchoInput, _context: CallContext) -> EchoOutput:

@@ -21,8 +21,8 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import FileContent, RetryClass, TextContent, managed_id
 from fairlead_session.calls.lifecycle import Failed, Succeeded
 from fairlead_session.calls.output_bounds import OutputLimits
-from fairlead_tools.calls import output
 from fairlead_tools.calls.output import OutputRetention
+from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.outputs import ManagedOutputs, open_output_file, stream_output
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result
 from fairlead_tools.spool import END_BYTES, Spool
@@ -87,7 +87,7 @@ async def bound(
     spool: Path | None = None,
     patience_s: float = 5.0,
 ) -> Succeeded:
-    patient = replace(retention(outputs), patience_s=patience_s)
+    patient = replace(retention(outputs), patience_s=patience_s, retry_s=0.0)
     result = await patient.bound(AT, outcome, spool=spool)
     assert isinstance(result, Succeeded)
     return result
@@ -176,11 +176,8 @@ async def test_errors_are_bounded_too(harness: Harness) -> None:
     assert "read or grep fairlead-output:/out_" in message
 
 
-async def test_what_cannot_be_kept_is_a_success_without_a_path(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_cannot_be_kept_is_a_success_without_a_path() -> None:
     """Q-05, J-33: decided against a failure: the middle is lost, and the metric counts it."""
-    monkeypatch.setattr(output, "RETRY_S", 0)
     media = FileContent(uri="data:image/png;base64," + "A" * 2000, mime="image/png")
     for outputs in (UnavailableOutputs(None), UnavailableOutputs(None, StreamMissing)):
         before = lossy()
@@ -196,9 +193,8 @@ async def test_what_cannot_be_kept_is_a_success_without_a_path(
         assert lossy() == before + 2
 
 
-async def test_a_store_that_comes_back_in_time_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_comes_back_in_time_keeps_it() -> None:
     """J-33: a short outage costs nothing."""
-    monkeypatch.setattr(output, "RETRY_S", 0)
     outputs = UnavailableOutputs(3)
 
     result = await bound(outputs, Succeeded(content=(TextContent(text=LONG),)))
@@ -414,11 +410,9 @@ async def test_a_failure_is_not_longer_than_a_success() -> None:
     assert await retention(MemoryOutputs()).bound(AT, short) is short
 
 
-async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(harness: Harness) -> None:
     """J-33, E-18: the store hangs while the worker leaves: the result is settled without a path."""
-    monkeypatch.setattr(output, "HURRY_S", 0.05)
+    harness.timings = CallTimings(store_hurry_s=0.05)
     is_hanging = asyncio.Event()
 
     class Hanging(MemoryOutputs):

@@ -1,6 +1,7 @@
 """Progress and live output of running calls: bounded, fenced, kept with a failure; on the twin."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -19,7 +20,8 @@ from fairlead_schema.message import AssistantMessage, ToolBlock
 from fairlead_schema.tools.content import CompletedCall, FailedCall, TextContent
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
-from fairlead_tools.calls import progress
+from fairlead_tools.calls.progress import SKIPPED
+from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import (
     AT,
@@ -51,10 +53,12 @@ class Speaker:
         await self.contexts[-1].report({"text": text}, (TextContent(text=text),))
 
 
+QUICK = CallTimings(progress_s=0.0, live_s=0.0)
+
+
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PROGRESS_S", 0.0)
-    monkeypatch.setattr(progress, "LIVE_S", 0.0)
+def _quick_reports(harness: Harness) -> None:
+    harness.timings = QUICK
 
 
 async def reports(harness: Harness) -> list[str]:
@@ -106,11 +110,9 @@ async def test_progress_is_written_and_a_success_replaces_it(harness: Harness) -
     assert result.structured == {"said": "k"}
 
 
-async def test_only_the_last_word_is_written_when_its_time_comes(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_only_the_last_word_is_written_when_its_time_comes(harness: Harness) -> None:
     """E-28: of many reports in one pause the last is written."""
-    monkeypatch.setattr(progress, "PROGRESS_S", 0.02)
+    harness.timings = replace(QUICK, progress_s=0.02)
     speaker = await call_speaker(harness)
     async with run_worker(harness.worker()):
         await wait_until(lambda: bool(speaker.contexts))
@@ -127,11 +129,9 @@ async def test_only_the_last_word_is_written_when_its_time_comes(
 
 
 @pytest.mark.parametrize("how", ["fails", "interrupted"])
-async def test_a_failure_keeps_the_last_progress_also_unwritten(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
+async def test_a_failure_keeps_the_last_progress_also_unwritten(harness: Harness, how: str) -> None:
     """E-28: the commit that settles the call holds it."""
-    monkeypatch.setattr(progress, "PROGRESS_S", 60.0)
+    harness.timings = replace(QUICK, progress_s=60.0)
     speaker = await call_speaker(harness)
     async with run_worker(harness.worker()):
         await wait_until(lambda: bool(speaker.contexts))
@@ -213,5 +213,5 @@ async def test_output_is_live_and_never_stored(harness: Harness) -> None:
     text = "".join(delta.delta for delta in sent if isinstance(delta, ToolOutputDelta))
     assert text.startswith("one")
     assert text.endswith("xthe end")
-    assert progress.SKIPPED in text
+    assert SKIPPED in text
     assert len(text) < 40_000

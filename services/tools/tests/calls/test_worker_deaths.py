@@ -125,9 +125,8 @@ async def test_a_worker_that_answered_meanwhile_is_waited_for_anew(
     """E-20: an answer starts the clock again, also when no request asks for the worker."""
     now = 100.0
     monkeypatch.setattr("fairlead_tools.calls.liveness.monotonic", lambda: now)
-    monkeypatch.setattr("fairlead_tools.calls.liveness.PING_EVERY_S", 0.001)
     harness.liveness.alive.add("wkr_dead")
-    peers = PeerLiveness(harness.liveness)
+    peers = PeerLiveness(harness.liveness, ping_every_s=0.001)
 
     for silent in (True, False, True):
         (harness.liveness.paused.add if silent else harness.liveness.paused.discard)("wkr_dead")

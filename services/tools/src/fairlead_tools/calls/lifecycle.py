@@ -33,6 +33,7 @@ from fairlead_tools.calls.request import Handled, PutBack, TakenRequest
 from fairlead_tools.calls.run import Ready, RunPhase
 from fairlead_tools.calls.settle import SettlePhase
 from fairlead_tools.calls.subagents import Subagents
+from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.registry.outcome import error_text, tool_crash
 from fairlead_tools.registry.registry import Registry
 
@@ -47,17 +48,19 @@ class CallLifecycle:
         registry: Registry,
         settings: ToolsConfig,
         rules: AgentRules,
+        timings: CallTimings,
     ) -> None:
         self._worker = worker
-        self._log = CallLog(eventlog)
+        self._log = CallLog(eventlog, retry_s=timings.log_retry_s)
         self._outputs = OutputRetention(
             eventlog.outputs,
             OutputLimits(settings.output_lines_max, settings.output_bytes_max),
             settings.media_bytes_max,
+            hurry_s=timings.store_hurry_s,
         )
         self.subagents = Subagents(eventlog, self._log, depth_max=settings.depth_max)
         decider = BeginDecider(worker, eventlog, registry, self._outputs, rules)
-        self._run = RunPhase(eventlog, self._log, self._outputs, settings.spool_dir)
+        self._run = RunPhase(eventlog, self._log, self._outputs, settings.spool_dir, timings)
         self._begin = BeginPhase(decider, self._log, self._run)
         self._settle = SettlePhase(eventlog, self._log, self.subagents)
 

@@ -20,8 +20,9 @@ PING_EVERY_S: Final = 1.0
 class PeerLiveness:
     """The other workers, as this one sees them."""
 
-    def __init__(self, liveness: Liveness) -> None:
+    def __init__(self, liveness: Liveness, *, ping_every_s: float = PING_EVERY_S) -> None:
         self._liveness = liveness
+        self._ping_every_s = ping_every_s
         self._silent_since: dict[WorkerId, float] = {}
         self._watches: set[asyncio.Task[None]] = set()
 
@@ -50,7 +51,7 @@ class PeerLiveness:
         """Ping a silent worker until it answers or is gone, so that no sign of life is missed."""
         try:
             while worker in self._silent_since:
-                await asyncio.sleep(PING_EVERY_S)
+                await asyncio.sleep(self._ping_every_s)
                 await self.ping(worker)
         except LogError:
             # This worker could hear nobody, so the silence so far proves nothing.

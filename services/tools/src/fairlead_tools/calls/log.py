@@ -5,6 +5,7 @@ from typing import Final
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_eventlog.session_writer import (
+    RETRY_S,
     AssumedState,
     Decide,
     SessionWriter,
@@ -26,12 +27,14 @@ class CallLog:
     Reads and writes wait while the servers are away, because the result of a call must not be lost.
     """
 
-    def __init__(self, eventlog: EventLog) -> None:
+    def __init__(self, eventlog: EventLog, *, retry_s: float = RETRY_S) -> None:
         self._log = eventlog.log
         self._cache = SessionCache(
             eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=CACHE_SESSIONS_MAX
         )
-        self._writer = SessionWriter(eventlog.log, self._cache, ids, wait_for_log=True)
+        self._writer = SessionWriter(
+            eventlog.log, self._cache, ids, wait_for_log=True, retry_s=retry_s
+        )
 
     async def commit(
         self,

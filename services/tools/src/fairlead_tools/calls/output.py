@@ -29,6 +29,7 @@ from fairlead_session.calls.output_bounds import (
     measure_text,
     preview,
 )
+from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.metrics import OUTPUTS_CUT
 from fairlead_tools.registry.outcome import error_text, tool_crash
 from fairlead_tools.spool import read_pieces
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 
 # How long one output may take, an outage of the store included.
 STORE_S: Final = 30.0
-HURRY_S: Final = 2.0
+HURRY_S: Final = CallTimings().store_hurry_s
 RETRY_S: Final = 0.5
 TEXT_MIME: Final = "text/plain; charset=utf-8"
 
@@ -53,12 +54,14 @@ class OutputRetention:
     limits: OutputLimits
     media_bytes_max: int
     patience_s: float = STORE_S
+    hurry_s: float = HURRY_S
+    retry_s: float = RETRY_S
     _deadlines: set[asyncio.Timeout] = field(default_factory=set)
 
     def hurry(self) -> None:
         """Shorten all deadlines: the worker leaves, and a cut result is better than none."""
-        self.patience_s = HURRY_S
-        deadline = asyncio.get_running_loop().time() + HURRY_S
+        self.patience_s = self.hurry_s
+        deadline = asyncio.get_running_loop().time() + self.hurry_s
         for timeout in self._deadlines:
             timeout.reschedule(deadline)
 
@@ -154,7 +157,7 @@ class OutputRetention:
                     try:
                         await self.outputs.put(at, output_id, _read_in_thread(source), mime=mime)
                     except LogUnavailable:
-                        await asyncio.sleep(RETRY_S)
+                        await asyncio.sleep(self.retry_s)
                     else:
                         return managed_path(output_id)
         except (LogError, OSError, TimeoutError) as error:

@@ -17,14 +17,10 @@ from fairlead_session.calls.output_bounds import OutputLimits, shorten
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.log import CallLog
+from fairlead_tools.calls.timings import CallTimings
 
 log = logging.getLogger(__name__)
 
-# The first report is written after this time, so a quick call writes none. Each pause is twice the
-# one before, so the log of a long call grows slowly.
-PROGRESS_S: Final = 1.0
-PROGRESS_S_MAX: Final = 16.0
-LIVE_S: Final = 0.1
 LIVE_LENGTH_MAX: Final = 16 * 1024
 SKIPPED: Final = "\n[... skipped ...]\n"
 
@@ -41,12 +37,14 @@ class CallProgress:
         at: Address,
         call: UnsettledCall,
         limits: OutputLimits,
+        timings: CallTimings,
     ) -> None:
         self._log = call_log
         self._deltas = deltas
         self._at = at
         self._call = call
         self._limits = limits
+        self._timings = timings
         self._last: ProgressReport | None = None
         self._written: ProgressReport | None = None
         self._reported = asyncio.Event()
@@ -78,11 +76,11 @@ class CallProgress:
 
     async def write_reports(self) -> None:
         """Write the last report again and again, each time after a longer pause."""
-        pause_s = PROGRESS_S
+        pause_s = self._timings.progress_s
         while True:
             await self._reported.wait()
             await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, PROGRESS_S_MAX)
+            pause_s = min(pause_s * 2, self._timings.progress_s_max)
             self._reported.clear()
             last = self._last
             try:
@@ -101,7 +99,7 @@ class CallProgress:
         while True:
             await self._has_output.wait()
             await self.flush_output()
-            await asyncio.sleep(LIVE_S)
+            await asyncio.sleep(self._timings.live_s)
 
     async def flush_output(self) -> None:
         """Send the live output that was not sent yet."""

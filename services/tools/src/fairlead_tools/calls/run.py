@@ -15,6 +15,7 @@ from fairlead_tools.calls.interrupts import watch_interrupts
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.output import OutputRetention
 from fairlead_tools.calls.progress import CallProgress, ProgressReport
+from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.calls.tool_run import Stopped, ToolRun
 from fairlead_tools.outputs import open_output_file
 from fairlead_tools.registry.tool import Deferred
@@ -49,8 +50,14 @@ class RunPhase:
     """Runs the tools of one worker's calls."""
 
     def __init__(
-        self, eventlog: EventLog, log: CallLog, outputs: OutputRetention, spool_dir: str | None
+        self,
+        eventlog: EventLog,
+        log: CallLog,
+        outputs: OutputRetention,
+        spool_dir: str | None,
+        timings: CallTimings,
     ) -> None:
+        self._timings = timings
         self._eventlog = eventlog
         self._log = log
         self._outputs = outputs
@@ -62,7 +69,8 @@ class RunPhase:
         """Prepare a run. The tool does not start yet."""
         at, call = runnable.context.at, runnable.call
         limits = runnable.prepared.tool.limits or self._outputs.limits
-        progress = CallProgress(self._log, self._eventlog.deltas, at, call, limits)
+        deltas, timings = self._eventlog.deltas, self._timings
+        progress = CallProgress(self._log, deltas, at, call, limits, timings)
         outputs, directory = self._eventlog.outputs, self._spool_dir
         context = replace(
             runnable.context,
@@ -70,7 +78,7 @@ class RunPhase:
             emit_output=progress.emit_output,
             open_managed=partial(open_output_file, outputs, at.tenant, directory=directory),
         )
-        run = ToolRun(runnable.prepared, context)
+        run = ToolRun(runnable.prepared, context, cancel_s=timings.cancel_s)
         self._open.add(run)
         return Ready(at, call, run, progress, limits)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from fairlead_session.calls.lifecycle import HaltReason, Outcome
+from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.metrics import CALLS_RUNNING
 from fairlead_tools.registry.outcome import encode_output, error_text, tool_crash, tool_failure
 from fairlead_tools.registry.registry import PreparedCall
@@ -14,9 +15,7 @@ from fairlead_tools.registry.tool import CallContext, CallFailed, Deferred, Resu
 
 log = logging.getLogger(__name__)
 
-# How long a cancelled tool may take to end. After that nobody waits for it, and its call is settled.
-# A shell command takes three seconds from its SIGTERM to its SIGKILL.
-CANCEL_S: Final = 5.0
+CANCEL_S: Final = CallTimings().cancel_s
 
 Stop: TypeAlias = HaltReason | Literal["leaving"]
 
@@ -31,8 +30,11 @@ class Stopped:
 class ToolRun:
     """Runs the tool of one prepared call, at most once."""
 
-    def __init__(self, prepared: PreparedCall, context: CallContext) -> None:
+    def __init__(
+        self, prepared: PreparedCall, context: CallContext, *, cancel_s: float = CANCEL_S
+    ) -> None:
         self._prepared = prepared
+        self._cancel_s = cancel_s
         self._context = context
         self._loop = asyncio.get_running_loop()
         self._stop: asyncio.Future[Stop] = self._loop.create_future()
@@ -113,7 +115,7 @@ class ToolRun:
 
     async def _wait_for_cancellation(self, task: asyncio.Task[object]) -> None:
         """Give a cancelled tool a moment to end. After that nobody waits for it."""
-        _, late = await asyncio.wait({task}, timeout=CANCEL_S)
+        _, late = await asyncio.wait({task}, timeout=self._cancel_s)
         task.add_done_callback(_discard_result)
         if late:
             log.error("tool ignores its cancellation: its call is settled", extra=self._ids())

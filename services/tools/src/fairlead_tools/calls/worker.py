@@ -29,6 +29,7 @@ from fairlead_tools.calls.request import (
     TakenRequest,
     parse_request,
 )
+from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.metrics import CALLS
 from fairlead_tools.registry.registry import Registry
 
@@ -46,6 +47,7 @@ CANCEL_S: Final = 1.0
 CROWDED_S: Final = 0.25
 
 DEFAULT_RULES: Final[AgentRules] = Config().rules
+TIMINGS: Final = CallTimings()
 
 assert HEARTBEAT_S * 3 < TOOL_DEADLINE_S, "two heartbeats may be lost"
 
@@ -60,8 +62,9 @@ class ToolWorker:
         registry: Registry,
         settings: ToolsConfig,
         rules: AgentRules = DEFAULT_RULES,
+        timings: CallTimings = TIMINGS,
     ) -> None:
-        self.lifecycle = CallLifecycle(worker, eventlog, registry, settings, rules)
+        self.lifecycle = CallLifecycle(worker, eventlog, registry, settings, rules, timings)
         self._eventlog = eventlog
         self._settings = settings
         self._slots = Slots(settings.concurrency)
