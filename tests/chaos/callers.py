@@ -12,7 +12,7 @@ from fairlead_eventlog.errors import LogError
 from fairlead_testing.stack import Stack
 
 # A service that is killed again and again is started ever later.
-PATIENCE_S: Final = 120.0
+TIMEOUT_S: Final = 120.0
 AGAIN_S: Final = 0.1
 
 
@@ -26,7 +26,7 @@ async def until_answered(
 ) -> dict[str, Any]:
     """Ask again until somebody answers with data, or with an error that is final."""
     begun, last = time.monotonic(), "nothing"
-    while time.monotonic() < begun + PATIENCE_S:
+    while time.monotonic() < begun + TIMEOUT_S:
         try:
             answer = await (_post(up, body) if over_http else up.ask(verb, body))
             if "data" in answer or answer["error"].get("_tag") in final:

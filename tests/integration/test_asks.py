@@ -22,7 +22,7 @@ from fairlead_testing.session_driver import (
     say,
     wait_until_settled,
 )
-from fairlead_testing.stack import PATIENCE_S, Stack, stack
+from fairlead_testing.stack import TIMEOUT_S, Stack, stack
 
 pytestmark = [
     pytest.mark.integration,
@@ -79,7 +79,7 @@ def write_config(place: Path) -> Path:
 
 async def eventually(ask: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
     """The first answer of services that may be starting again."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while True:
             try:
                 answer = await ask()
@@ -101,7 +101,7 @@ async def reply(
 async def wait_until_parked(up: Stack, session: str) -> list[Recorded]:
     """Wait until only a person can go on, and nobody holds the session."""
     log = await up.events(session)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not events_of(log, "permission.asked") or log[-1].event.type != "execution.released":
             await asyncio.sleep(0.05)
             log = await up.events(session)
@@ -173,7 +173,7 @@ async def test_a_session_that_waits_for_a_person_holds_nobody_and_says_so(up: St
     assert "a person: permission to run probe_once" in explanation["reason"]
     assert await wait_until_settled(up, session) == log, "it is not taken for unfinished"
 
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         everywhere: list[str] = []
         while ask.request.id not in everywhere:
             requests = (await up.http.get("/api/permission/request")).json()
@@ -222,7 +222,7 @@ async def test_a_decline_halts_the_drain_and_keeps_the_inbox(up: Stack) -> None:
     assert await reply(up, session, first.id, "reject") == 204
 
     log = await up.until(session, "execution.released")
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while events_of(log, "execution.released")[-1].reason != "declined":
             await asyncio.sleep(0.05)
             log = await up.events(session)

@@ -19,7 +19,7 @@ import pytest_asyncio
 from fairlead_cli.embedded.ports import free_port
 from fairlead_service.config.configuration import load
 from fairlead_testing.session_driver import events_of, say, wait_until_settled
-from fairlead_testing.stack import PATIENCE_S, Stack, check_log, event_types, stack
+from fairlead_testing.stack import TIMEOUT_S, Stack, check_log, event_types, stack
 
 pytestmark = [
     pytest.mark.integration,
@@ -165,7 +165,7 @@ async def test_a_compaction_on_request_ends_in_rest(up: Stack) -> None:
     answer = await up.http.post(f"/api/session/{session}/compact")
     await up.until(session, "compaction.ended")
     log = await wait_until_settled(up, session)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         await following
 
     assert answer.status_code == 204
@@ -193,7 +193,7 @@ async def _row(up: Stack, session: str) -> tuple[bool, bool, str | None]:
     """What the sweep looks at, once the session is at rest there."""
     query = "SELECT owed, work_requested, owner FROM projection.session WHERE session_id = %s"
     async with (
-        asyncio.timeout(PATIENCE_S),
+        asyncio.timeout(TIMEOUT_S),
         await psycopg.AsyncConnection.connect(up.up.postgres, autocommit=True) as connection,
     ):
         while True:
@@ -204,7 +204,7 @@ async def _row(up: Stack, session: str) -> tuple[bool, bool, str | None]:
 
 
 async def test_runners_killed_during_the_summary_lose_nothing(up: Stack) -> None:
-    """G-15: the start alone changed nothing; whoever comes next makes the summary anew."""
+    """G-15: the start alone changes nothing; the next owner makes the summary anew."""
     session = await create_session(up, "slow")
     await turn(up, session, FACTS)
     prompts, log = 1, await up.events(session)

@@ -89,7 +89,7 @@ def baseline(log: list[Recorded]) -> dict[str, str]:
 async def test_a_changed_file_is_one_message_at_the_next_boundary(
     up: Stack, tmp_path: Path
 ) -> None:
-    """F-25, F-28, F-29, F-32, F-43, M-04, M-05: told once to whoever goes on, never to the idle."""
+    """F-25, F-28, F-29, F-32, F-43, M-04, M-05: once for the active session, never for the idle."""
     place = project(tmp_path)
     session, idle = await create_session(up, place), await create_session(up, place)
     first, before = await turn(up, session), await turn(up, idle)

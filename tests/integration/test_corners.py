@@ -143,7 +143,7 @@ async def test_input_that_arrives_as_a_drain_ends_is_not_left_behind(
 
 
 async def test_a_call_whose_request_was_lost_with_its_runner_is_run(up: Stack) -> None:
-    """E-01: the call is durable, so whoever comes next sends it on its way.
+    """E-01: the call is durable, so the next owner sends its request.
 
     Corner: a runner dies between a call and its request.
     """
@@ -213,7 +213,7 @@ async def test_a_once_call_whose_worker_died_is_settled_and_never_run_again(up: 
 
 
 async def test_an_interrupt_of_a_dead_owners_turn_is_honoured_by_the_next(up: Stack) -> None:
-    """C-12: durable, whoever owns the session later.
+    """C-12: the interrupt is durable and holds for a later owner too.
 
     Corner: an interrupt arrives between a reading and its claim.
     """

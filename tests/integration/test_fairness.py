@@ -33,7 +33,7 @@ SLOTS = 4
 ROUND = RUNNERS * SLOTS
 """All turns of the crowd that can be under way at once."""
 OTHERS = tuple(f"alone{number}" for number in range(5))
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -82,7 +82,7 @@ async def run_one_prompt(up: Stack, tenant: str) -> None:
     session: str = created["data"]["id"]
     body = {"sessionID": session, "prompt": {"text": "just me"}}
     assert "data" in await up.ask("session.prompt", body, tenant=tenant)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while True:
             log = await up.events(session, tenant=tenant)
             if any(item.event.type == "step.ended" for item in log):
@@ -121,7 +121,7 @@ async def times(up: Stack) -> Times:
 async def test_a_single_prompt_passes_a_crowd_within_a_few_turns(up: Stack) -> None:
     """New tenants one by one, then known ones all at once: the crowd goes on, they do not wait.
 
-    A lane that holds nothing always asks for one wake, whoever has the slots. So what the crowd can
+    An empty lane always asks for one wake, even if other lanes have all slots. So what the crowd can
     begin before it is a round of its slots, or two where a turn of it is the quicker one.
     """
     await create_crowd(up, "crowd", CROWD + SPARE)

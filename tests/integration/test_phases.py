@@ -31,7 +31,7 @@ from fairlead_testing.session_driver import (
     wait_for_probe,
     wait_until_settled,
 )
-from fairlead_testing.stack import PATIENCE_S, Stack
+from fairlead_testing.stack import TIMEOUT_S, Stack
 
 pytestmark = [
     pytest.mark.integration,
@@ -119,7 +119,8 @@ async def test_a_settlement_that_left_its_killed_worker_counts(up: Stack, tool: 
     await up.until(session, "tool.started")
     with nobody_writes(up):
         await wait_for_probe(up, key, "ended")
-        await asyncio.sleep(0.5)  # It has nothing to wait for: by then it has sent its commit.
+        # The server is stopped, so nothing shows that the worker has sent its commit.
+        await asyncio.sleep(0.5)
         kill_workers(up)
 
     log = await wait_until_settled(up, session)
@@ -183,7 +184,7 @@ async def test_killed_while_its_output_is_kept_a_call_is_settled_without_it(
     await up.until(session, "tool.started")
     await asyncio.sleep(0.3)
     with nobody_writes(up):
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while not mark.exists():
                 await asyncio.sleep(0.02)
         await asyncio.sleep(0.3)
@@ -212,7 +213,7 @@ async def test_paused_for_a_while_a_worker_keeps_its_call(up: Stack) -> None:
         before = await deliveries(link)
         for _ in range(3):
             await up.eventlog.work.put(tool(Address(DEFAULT_TENANT, session), "default"), body)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while await deliveries(link) < before + 3:
                 await asyncio.sleep(0.02)
     # A worker that took a request finds the call's worker alive, and puts the request back.

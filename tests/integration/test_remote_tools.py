@@ -37,7 +37,7 @@ from fairlead_testing.session_driver import (
     tool_revision,
     wait_until_settled,
 )
-from fairlead_testing.stack import PATIENCE_S, Stack, stack
+from fairlead_testing.stack import TIMEOUT_S, Stack, stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -91,14 +91,14 @@ class Field:
         return [line.partition(" ")[2] for line in lines if line.split()[0] == word]
 
     async def until(self, true: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while not true():
                 await asyncio.sleep(0.05)
 
     async def wait_until_offered(self, name: str) -> str:
         """The revision of a tool, once it is offered, by whichever of the workers is asked."""
         revisions: list[str] = []
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while len(revisions) < OFTEN:
                 try:
                     revisions.append(await tool_revision(self.up, name))
@@ -113,7 +113,7 @@ class Field:
 
     async def run_until_reached(self, tool: str, **arguments: object) -> list[Recorded]:
         """The same, of a call that reached its server: one that is starting again runs nothing."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while "was not run" in str(outcome(log := await self.run_call(tool, **arguments))):
                 await asyncio.sleep(0.2)
         return log
@@ -250,7 +250,7 @@ async def test_a_service_registers_a_tool_vanishes_and_returns_with_another(fiel
     changed = {**DOUBLE, "description": "doubles, and better"}
     with process("tool_service", url, str(field.calls), json.dumps(changed)):
         await field.until(lambda: len(field.notes_of("registered")) == 2)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while await field.wait_until_offered("double") == old:
                 await asyncio.sleep(0.1)
         session = await _abandon_call(field, "double", old)
@@ -282,7 +282,7 @@ async def test_a_queued_call_outlives_every_worker(field: Field) -> None:
 
 async def _settle(field: Field, body: dict[str, Any]) -> dict[str, Any]:
     """Tell the settlement until somebody is there to hear it."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while True:
             with suppress(Exception):
                 return await field.up.ask("tool.settle", body)

@@ -343,7 +343,8 @@ async def test_a_session_deleted_in_mid_turn_is_gone_and_its_runner_writes_nothi
     missing = await up.http.get(f"/api/session/{session}")
     await say(up, other, "still there?")
     await up.until(other, "step.ended")
-    await asyncio.sleep(1.0)  # The stream that the runner reads ends meanwhile.
+    # The provider's stream ends meanwhile. A fenced runner writes nothing that shows this end.
+    await asyncio.sleep(1.0)
 
     log = await up.events(session)
     assert (answer.status_code, missing.status_code) == (204, 404)

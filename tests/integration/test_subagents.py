@@ -14,7 +14,7 @@ from fairlead_schema.events import ToolCalled
 from fairlead_schema.record import Recorded
 from fairlead_session.calls.child_ids import child_of
 from fairlead_testing.session_driver import events_of, probe_stack, say, wait_until_settled
-from fairlead_testing.stack import PATIENCE_S, Stack, event_types
+from fairlead_testing.stack import TIMEOUT_S, Stack, event_types
 
 pytestmark = [
     pytest.mark.integration,
@@ -120,7 +120,7 @@ async def test_a_budget_reaches_down(up: Stack) -> None:
 
     below = await child(up, session)
     resting: list[Recorded] = []
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not any(
             event.reason == "over-budget" for event in events_of(resting, "execution.released")
         ):
@@ -190,7 +190,7 @@ async def test_nobody_is_held_while_a_child_works(up: Stack) -> None:
     await say(up, session, task_prompt(LONG))
     below = await child(up, session)
 
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not any(
             event.reason == "parked"
             for event in events_of(await up.events(session), "execution.released")

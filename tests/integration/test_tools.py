@@ -24,7 +24,7 @@ from fairlead_schema.tools.content import FileContent, TextContent, managed_id
 from fairlead_service import ids
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_testing.session_driver import events_of, say, wait_until_settled
-from fairlead_testing.stack import PATIENCE_S, Stack, stack
+from fairlead_testing.stack import TIMEOUT_S, Stack, stack
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.shell.command import marked_processes
 
@@ -187,7 +187,7 @@ async def test_a_killed_worker_leaves_no_process_and_the_call_is_interrupted(shi
     session = await ship.up.session()
     command = "echo run >> runs.txt; setsid sleep 300 & sleep 300"
     await ship.ask(session, "bash", command=command)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not (ship.work / "runs.txt").exists():
             await asyncio.sleep(0.05)
 
@@ -198,7 +198,7 @@ async def test_a_killed_worker_leaves_no_process_and_the_call_is_interrupted(shi
     assert failed.error.message == INTERRUPTED_TOOL
     assert (ship.work / "runs.txt").read_text() == "run\n"
     mark = f"{session}:{failed.assistant_message_id}:{failed.call_id}"
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while await asyncio.to_thread(marked_processes, mark):
             await asyncio.sleep(0.05)
 
@@ -211,7 +211,7 @@ async def test_a_list_of_tasks_is_kept(ship: Ship) -> None:
     event = await ship.call("todowrite", session=session, todos=[task])
 
     assert json.loads(shown_text(event)) == [task]
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while (await ship.up.http.get(f"/api/session/{session}/todo")).json()["data"] != [task]:
             await asyncio.sleep(0.05)
 
@@ -343,7 +343,7 @@ async def test_a_kept_output_is_purged_with_its_session(ship: Ship) -> None:
 
     await ship.up.http.delete(f"/api/session/{session}", params={"purge": "true"})
 
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         for url in urls:
             while (await ship.up.http.get(url)).status_code != httpx.codes.NOT_FOUND:
                 await asyncio.sleep(0.05)

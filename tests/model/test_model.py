@@ -73,7 +73,7 @@ NAIVE = {
     ),
 }
 UNSAFE = {
-    "facts written by whoever": (PAUSED, replace(PAUSED, fenced=False), "another owns"),
+    "facts written by any runner": (PAUSED, replace(PAUSED, fenced=False), "another owns"),
     "old wakes that still count": (
         replace(INTERRUPTED, expiries=1),
         replace(INTERRUPTED, expiries=1, wakes_expire=False),

@@ -22,7 +22,9 @@ context = 1000
 
 
 def test_without_a_file_the_simulated_provider_is_the_default(tmp_path: Path) -> None:
-    stack_config = choose_config(tmp_path / "made.toml", given=None, sim=True, env={}, cwd=tmp_path)
+    stack_config = choose_config(
+        tmp_path / "made.toml", config_path=None, sim=True, env={}, cwd=tmp_path
+    )
 
     sim = stack_config.config.provider["sim"]
     assert stack_config.config.default_model == "sim/fast"
@@ -37,7 +39,7 @@ def test_a_given_file_is_used_as_it_is(tmp_path: Path) -> None:
     config_file.write_text(PROVIDER_CONFIG)
 
     stack_config = choose_config(
-        tmp_path / "made.toml", given=config_file, sim=False, env={}, cwd=tmp_path
+        tmp_path / "made.toml", config_path=config_file, sim=False, env={}, cwd=tmp_path
     )
 
     assert (stack_config.path, stack_config.sim_port) == (config_file, None)
@@ -49,7 +51,7 @@ def test_the_simulated_provider_joins_a_given_file(tmp_path: Path) -> None:
     config_file.write_text(f'default_model = "acme/fast"\n{PROVIDER_CONFIG}')
 
     stack_config = choose_config(
-        tmp_path / "made.toml", given=config_file, sim=True, env={}, cwd=tmp_path
+        tmp_path / "made.toml", config_path=config_file, sim=True, env={}, cwd=tmp_path
     )
 
     assert stack_config.config.default_model == "acme/fast"
@@ -62,7 +64,7 @@ def test_a_given_file_without_a_default_gets_the_simulated_one(tmp_path: Path) -
     config_file.write_text(PROVIDER_CONFIG)
 
     stack_config = choose_config(
-        tmp_path / "made.toml", given=config_file, sim=True, env={}, cwd=tmp_path
+        tmp_path / "made.toml", config_path=config_file, sim=True, env={}, cwd=tmp_path
     )
 
     assert stack_config.config.default_model == "sim/fast"
@@ -73,7 +75,7 @@ def test_a_file_that_has_its_own_simulated_provider_says_where_it_listens(tmp_pa
     config_file.write_text(PROVIDER_CONFIG.replace("acme", "sim"))
 
     stack_config = choose_config(
-        tmp_path / "made.toml", given=config_file, sim=True, env={}, cwd=tmp_path
+        tmp_path / "made.toml", config_path=config_file, sim=True, env={}, cwd=tmp_path
     )
 
     assert (stack_config.path, stack_config.sim_port) == (config_file, 9000)
@@ -84,13 +86,17 @@ def test_a_broken_file_is_named_with_its_key(tmp_path: Path) -> None:
     config_file.write_text("[runner]\nturns_max = 0\n")
 
     with pytest.raises(ConfigError, match=r"given\.toml: runner\.turns_max: "):
-        choose_config(tmp_path / "made.toml", given=config_file, sim=False, env={}, cwd=tmp_path)
+        choose_config(
+            tmp_path / "made.toml", config_path=config_file, sim=False, env={}, cwd=tmp_path
+        )
 
 
 def test_odd_directory_names_survive(tmp_path: Path) -> None:
     odd = tmp_path / 'a "quoted" name'
 
-    stack_config = choose_config(tmp_path / "made.toml", given=None, sim=True, env={}, cwd=odd)
+    stack_config = choose_config(
+        tmp_path / "made.toml", config_path=None, sim=True, env={}, cwd=odd
+    )
 
     assert tomllib.loads(stack_config.path.read_text())["location"]["default"] == str(odd)
 

@@ -149,7 +149,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_mistake_of_the_environment_names_the_variable(tmp_path: Path) -> None:
-    """The file is innocent: whoever reads the message must look at the environment."""
+    """The file is correct: the message sends its reader to the environment."""
     with_file = load_mistake(tmp_path, WHOLE, FAIRLEAD_RUNNER_SESSIONS_MAX="many")
     with pytest.raises(ConfigError) as alone:
         load(None, {"FAIRLEAD_HEALTH_PORT": "x"})
@@ -167,7 +167,7 @@ def test_an_unknown_variable_of_a_known_section_is_a_mistake() -> None:
 
 
 def test_variables_that_kubernetes_sets_for_its_services_are_ignored() -> None:
-    """Every pod gets them for a service named `fairlead-gateway`, whoever reads them."""
+    """Every pod gets them for a service named `fairlead-gateway`, also pods that do not use it."""
     env = {
         "FAIRLEAD_GATEWAY_PORT": "tcp://10.0.0.7:8420",
         "FAIRLEAD_GATEWAY_PORT_8420_TCP": "tcp://10.0.0.7:8420",
@@ -200,7 +200,7 @@ def test_a_variable_over_a_key_that_is_no_section_is_a_mistake_not_a_crash(tmp_p
     assert (error.origin, error.key) == (str(tmp_path / "fairlead.toml"), "nats")
 
 
-def test_relations_between_knobs_hold_whoever_sets_them(tmp_path: Path) -> None:
+def test_relations_between_knobs_hold_for_every_source(tmp_path: Path) -> None:
     config = load(None, {"FAIRLEAD_RUNNER_WAKE_DEADLINE_S": "10"})
 
     assert config.runner.wake_deadline_s == 10

@@ -65,7 +65,7 @@ def turn(session: Session) -> tuple[list[str], int]:
     ids=["created", "initialised", "claimed", "answered", "released"],
 )
 def test_a_session_with_nothing_to_do_rests(events: tuple[SessionEvent, ...]) -> None:
-    """B-16: nothing eligible and nothing owed is rest, whoever owns the session."""
+    """B-16: without eligible input and without an owed turn the session rests under any owner."""
     assert next_move(given(*events)) == Rest("idle")
 
 

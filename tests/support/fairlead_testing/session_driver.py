@@ -28,7 +28,7 @@ from fairlead_service import ids
 from fairlead_service.config.configuration import load
 from fairlead_session.verify.unfinished import find_unfinished_work
 from fairlead_session.verify.verify import verify
-from fairlead_testing.stack import PATIENCE_S, Stack, stack
+from fairlead_testing.stack import TIMEOUT_S, Stack, stack
 
 SIM = ModelRef(provider_id="sim", id="fast")
 
@@ -88,7 +88,7 @@ async def force(up: Stack, session: str, *events: SessionEvent) -> None:
 async def wait_until_settled(up: Stack, session: str) -> list[Recorded]:
     """Wait until nothing is left to do; the whole log then, verified."""
     log = await up.events(session)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while find_unfinished_work(log):
             await asyncio.sleep(0.05)
             log = await up.events(session)
@@ -122,7 +122,7 @@ def count_runs(up: Stack, key: str) -> int:
 
 async def wait_for_probe(up: Stack, key: str, word: str) -> None:
     """Wait until a probe with this key has noted that it has `begun` or `ended`."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not any(line[1] == key and line[-1] == word for line in probe_lines(up)):
             await asyncio.sleep(0.02)
 

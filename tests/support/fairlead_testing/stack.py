@@ -20,7 +20,7 @@ from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Stack:
     ) -> list[Recorded]:
         """Wait until the log holds so many events of a type; the answer is the whole log then."""
         at, counted = Address(tenant, session_id), 0
-        async with asyncio.timeout(PATIENCE_S), aclosing(_tail(self.eventlog, at)) as tail:
+        async with asyncio.timeout(TIMEOUT_S), aclosing(_tail(self.eventlog, at)) as tail:
             async for event in tail:
                 counted += event.event.type == type_
                 if counted >= count:
@@ -77,7 +77,7 @@ class Stack:
         at = Address(DEFAULT_TENANT, session_id)
         open_inputs: set[str] = set()
         owned = False
-        async with asyncio.timeout(PATIENCE_S), aclosing(_tail(self.eventlog, at)) as tail:
+        async with asyncio.timeout(TIMEOUT_S), aclosing(_tail(self.eventlog, at)) as tail:
             async for recorded in tail:
                 event: Any = recorded.event
                 match event.type:
@@ -106,7 +106,7 @@ class Stack:
         """Send a signal that ends a process, and wait until its successor is ready."""
         pid = self.up.pid(name, index)
         self.up.kill(name, index, sig)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while self.up.pid(name, index) in {pid, None}:
                 await asyncio.sleep(0.02)
         await self.up.wait_ready()

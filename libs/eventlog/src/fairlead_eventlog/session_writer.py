@@ -119,32 +119,32 @@ class SessionWriter(Generic[State]):
     async def append(
         self,
         at: Address,
-        known: Versioned[State],
+        base: Versioned[State],
         drafts: tuple[Draft, ...],
         *,
         folded: State | None = None,
     ) -> Versioned[State]:
-        """Append drafts to a complete state, once; `folded` is the state with them, if known.
+        """Append drafts to a complete state, once; `folded` is the state with them, if the caller has it.
 
         Raises AppendConflict, CommitTooLarge, LogUnavailable. The caller holds the lock.
         """
-        stored = await self._log.append(at, self._ids.commit_id(), drafts, after=known.head)
+        stored = await self._log.append(at, self._ids.commit_id(), drafts, after=base.head)
         if folded is None:
-            written = self._cache.fold(known, stored)
+            written = self._cache.fold(base, stored)
         else:
             written = Versioned(folded, stored.head)
         self._note(at, written)
         self._cache.put(at, written)
         return written
 
-    async def read(self, at: Address, *, known: Versioned[State] | None = None) -> Versioned[State]:
-        """The session as the log holds it now. A complete state `known` spares earlier commits."""
+    async def read(self, at: Address, *, base: Versioned[State] | None = None) -> Versioned[State]:
+        """The session as the log holds it now. A complete state `base` saves the read of earlier commits."""
         while True:
             try:
-                if known is None:
+                if base is None:
                     session = await self._cache.load(at)
                 else:
-                    session = await self._cache.advance(at, known)
+                    session = await self._cache.advance(at, base)
             except LogUnavailable:
                 if not self._wait_for_log:
                     raise
@@ -172,39 +172,39 @@ class SessionWriter(Generic[State]):
     async def _append(
         self,
         at: Address,
-        known: AssumedState[State],
+        base: AssumedState[State],
         events: tuple[SessionEvent, ...],
         commit_id: CommitId,
     ) -> AssumedState[State]:
         drafts = self.drafts(events)
         while True:
             try:
-                stored = await self._log.append(at, commit_id, drafts, after=known.head)
+                stored = await self._log.append(at, commit_id, drafts, after=base.head)
             except LogUnavailable:
                 if not self._wait_for_log:
                     raise
                 await asyncio.sleep(self._retry_s)
                 continue
-            written = self._cache.fold(known.versioned, stored)
+            written = self._cache.fold(base.versioned, stored)
             self._note(at, written)
-            if known.complete:
+            if base.complete:
                 self._cache.put(at, written)
-            return AssumedState(written, known.complete)
+            return AssumedState(written, base.complete)
 
-    async def _catch_up(self, at: Address, known: AssumedState[State]) -> AssumedState[State]:
+    async def _catch_up(self, at: Address, base: AssumedState[State]) -> AssumedState[State]:
         """The session after another writer's commit. Raises SessionErased."""
-        newer = await self.read(at, known=known.versioned if known.complete else None)
-        if newer.head == known.head:
+        newer = await self.read(at, base=base.versioned if base.complete else None)
+        if newer.head == base.head:
             # The read lags behind the leader, or the log has become shorter: it was erased.
             self._cache.evict(at)
             with suppress(LogUnavailable):
-                if (await self._log.head(at)).position < known.head.position:
+                if (await self._log.head(at)).position < base.head.position:
                     raise SessionErased(at)
             await asyncio.sleep(self._retry_s)
         return AssumedState(newer)
 
-    def _note(self, at: Address, known: Versioned[State]) -> None:
-        self._positions[at] = known.head.position
+    def _note(self, at: Address, session: Versioned[State]) -> None:
+        self._positions[at] = session.head.position
         self._positions.move_to_end(at)
         if len(self._positions) > POSITIONS_MAX:
             self._positions.popitem(last=False)

@@ -100,7 +100,9 @@ class ObserveContext(Model):
     location: LocationRef
     agent: str | None = None
     timezone: str | None = None
-    touched: Annotated[tuple[str, ...], Field(max_length=READ_DIRECTORIES_MAX)] = ()
+    read_directories: Annotated[tuple[str, ...], Field(max_length=READ_DIRECTORIES_MAX)] = Field(
+        default=(), alias="touched"
+    )
     """Directories that the session has read. Their instructions apply from then on."""
 
 

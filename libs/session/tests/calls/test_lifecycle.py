@@ -115,7 +115,7 @@ def test_a_settled_call_is_gone(retry: RetryClass) -> None:
 
 
 def test_an_interrupted_session_starts_no_call() -> None:
-    """E-16: whoever drains the session settles it."""
+    """E-16: the drain of the session settles the call."""
     assert begin_call(session(called(), InterruptRequested())) == NotOpen()
     assert begin_call(
         session(called("once"), started(), InterruptRequested()), "wkr_b", "gone"
@@ -266,7 +266,7 @@ def deferred(until: int = 99) -> ToolDeferred:
 def test_a_call_left_in_a_queue_is_run_by_no_worker(
     retry: RetryClass, life: ProcessLife | None
 ) -> None:
-    """E-20: whoever works there settles it, or its time runs out; the dead worker says nothing."""
+    """E-20: a consumer of the queue settles the call, or its time runs out; a dead worker changes nothing."""
     now = session(called(retry), started(), deferred())
 
     assert begin_call(now, "wkr_b", life) == DeferredCall(only(now), 99)

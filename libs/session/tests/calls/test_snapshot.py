@@ -114,7 +114,7 @@ def test_it_begins_and_settles_as_from_the_session(
         assert folded(bare, *events).seq == folded(whole, *events).seq
 
 
-def test_the_last_settlement_wakes_whoever_waits() -> None:
+def test_the_last_settlement_wakes_the_waiting_session() -> None:
     """E-24: as far as the worker knows, its call was the last one."""
     bare = session_of_snapshot(session(*called()))
     event = ToolSucceeded(
@@ -152,7 +152,7 @@ STARTED = ToolStarted(assistant_message_id="msg_a", call_id="c1", worker="wkr_b"
     ],
     ids=["started", "deferred", "asks", "granted", "interrupted", "parked"],
 )
-def test_where_more_counts_than_a_brief_can_say_there_is_none(
+def test_a_call_with_more_state_than_a_snapshot_holds_has_none(
     after: tuple[SessionEvent, ...],
 ) -> None:
     """K-06, E-16: then the worker reads the log."""

@@ -161,7 +161,7 @@ def test_a_child_whose_crash_a_person_decides_about_has_no_answer_yet() -> None:
 
 
 def test_a_session_that_waits_for_another_says_for_which() -> None:
-    """C-20: whoever asks why finds the session to ask next."""
+    """C-20: the explanation names the session to look at next."""
     parked = then(parent(called("c1"), called("c2", "bash")), released("parked"))
     explanation, child = explain(parked), child_of("ses_1", "msg_a", "c1")
 
@@ -223,7 +223,7 @@ def named(session_id: str, *, cost: float, tokens: int) -> Session:
 
 
 def test_what_an_interrupted_child_used_counts_above() -> None:
-    """The call was settled without it: whoever looks at it later adds what it used, once."""
+    """The call was settled without its child: a later look adds the usage of the child, once."""
     below = child_of("ses_1", "msg_a", "c1")
     waiting = parent(called("c1"), called("c2", "bash"))
     assert (waiting.usage.children.uncounted, uncounted_children(waiting)) == ((below,), ())

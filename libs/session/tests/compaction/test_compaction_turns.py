@@ -204,7 +204,7 @@ KEPT = (CREATED, INITIALISED, admitted("msg_1"), InterruptRequested(), Compactio
 
 
 def test_a_compaction_that_is_asked_for_runs_no_input_that_an_interrupt_kept() -> None:
-    """G-40, C-16: whoever asks for it asks for nothing else, even if its owner dies after it."""
+    """G-40, C-16: the request is for a compaction only, even if the owner dies after it."""
     done = CompactionFailed(reason="manual", outcome="nothing", message="no")
     session = given(*KEPT)
 
@@ -228,7 +228,7 @@ def test_what_is_asked_for_during_a_compaction_is_done_after_it(more: SessionEve
 
 
 def test_a_resume_during_a_compaction_is_not_taken_for_granted() -> None:
-    """C-16: the compaction alone would take no turn, so whoever resumes is not merely joining."""
+    """C-16: the compaction alone would take no turn, so a resume has to be recorded."""
     compacting = given(*KEPT, claimed(), MANUAL)
 
     assert resume(compacting) == (ResumeRequested(),)

@@ -133,7 +133,7 @@ def test_a_client_gets_the_recent_entries_summarised_too() -> None:
 
 
 def test_without_any_history_there_is_nothing_to_compact() -> None:
-    """G-10: whoever asks."""
+    """G-10: also if a person asks for the compaction."""
     outcome = prepare(given(CREATED, INITIALISED), "manual", IDENTITY, POLICY, WIDE)
 
     assert outcome == fail("manual", "nothing", "nothing was said yet")

@@ -1,4 +1,4 @@
-"""Serialisation: what whoever summarises a conversation reads of each message."""
+"""Serialisation: the form of each message in the prompt for a summary."""
 
 import pytest
 from libs.session.tests.conftest import MODEL

@@ -1,4 +1,4 @@
-"""What people ask of execution: stop, go on, compact, stay within a budget."""
+"""The commands of people: interrupt, resume, compact, set a budget."""
 
 import pytest
 from libs.session.tests.conftest import (
@@ -76,7 +76,7 @@ def test_an_idle_session_has_nothing_to_interrupt(events: tuple[SessionEvent, ..
     ids=["claimed", "in a turn", "parked on a call"],
 )
 def test_what_is_under_way_is_interrupted_once(events: tuple[SessionEvent, ...]) -> None:
-    """C-12, C-16: an owner or unsettled calls are told, durably and once; the inbox stays."""
+    """C-12, C-16: a session with an owner or unsettled calls gets one durable interrupt; the inbox stays."""
     session = given(*events, admitted("msg_2"))
 
     outcome = interrupt(session)
@@ -101,7 +101,7 @@ def test_what_is_under_way_is_interrupted_once(events: tuple[SessionEvent, ...])
 def test_what_would_begin_by_itself_is_dropped_before_it_does(
     events: tuple[SessionEvent, ...],
 ) -> None:
-    """C-12, C-16: it rests at once, as nothing is open; the inbox stays and no wake counts."""
+    """C-12, C-16: nothing is open, so the session rests at once; the inbox stays, and no wake counts."""
     session = given(*events)
 
     outcome = interrupt(session)
@@ -120,7 +120,7 @@ def test_what_would_begin_by_itself_is_dropped_before_it_does(
 
 
 def test_only_pending_input_that_nobody_asked_for_is_stirred() -> None:
-    """A-21, A-23: an exact retry asks for what is pending, and forces no turn."""
+    """A-21, A-23: an exact retry wakes the session for its pending input, and forces no turn."""
     only = given(CREATED, admitted("msg_1", resume=False))
 
     stirred = then(only, ResumeRequested(forced=False))
@@ -136,7 +136,7 @@ def test_only_pending_input_that_nobody_asked_for_is_stirred() -> None:
 
 
 def test_a_budget_stirs_only_what_rests_over_one() -> None:
-    """C-16: an interrupted inbox waits in peace, whatever its budget becomes."""
+    """C-16: the inbox of an interrupted session waits, also after a change of the budget."""
     stopped = given(CREATED, admitted("msg_1"), InterruptRequested(), BudgetSet(cost=1.0))
     over = given(
         CREATED, BudgetSet(cost=1.0), admitted("msg_1"), claimed(), released("over-budget")
@@ -146,8 +146,8 @@ def test_a_budget_stirs_only_what_rests_over_one() -> None:
     assert [is_moving(then(over, BudgetSet(cost=cost))) for cost in (0.5, 2.0)] == [False, True]
 
 
-def test_whoever_waits_is_told_when_the_whole_chain_is_at_rest() -> None:
-    """C-07: a prompt that comes while the first is answered is part of what they wait for."""
+def test_a_waiter_gets_its_answer_when_the_whole_chain_is_at_rest() -> None:
+    """C-07: the wait also covers a prompt that comes during the first turn."""
     turn = (promoted("msg_1"), dispatched(), step_started())
     first = given(CREATED, admitted("msg_1"), claimed(), *turn, admitted("msg_2"), step_ended())
     second = then(first, promoted("msg_2"), dispatched(), step_started(), step_ended())
@@ -159,8 +159,8 @@ def test_whoever_waits_is_told_when_the_whole_chain_is_at_rest() -> None:
     ]
 
 
-def test_whoever_waits_for_what_is_interrupted_learns_that_and_nothing_else() -> None:
-    """C-15: at rest, for that reason; no failure is told."""
+def test_a_waiter_for_an_interrupted_session_learns_the_interrupt_only() -> None:
+    """C-15: the session rests with the reason `interrupted`, and no failure is reported."""
     stopped = given(*RUNNING, InterruptRequested(), released("interrupted"))
 
     assert is_at_rest(stopped)
@@ -168,7 +168,7 @@ def test_whoever_waits_for_what_is_interrupted_learns_that_and_nothing_else() ->
 
 
 def test_an_interrupt_after_a_newer_prompt_drops_that_too() -> None:
-    """C-13: what came during the cleanup stirs the session, unless it is interrupted again."""
+    """C-13: input that came during the cleanup wakes the session, unless a second interrupt follows."""
     session = given(*RUNNING, InterruptRequested(), admitted("msg_2"))
 
     assert interrupt(session) == (InterruptRequested(),)
@@ -223,7 +223,7 @@ def test_a_raised_budget_lets_a_session_go_on_that_rests_over_it(
 
 
 def test_resume_forces_one_turn_of_an_idle_session() -> None:
-    """C-23, B-17: with nothing pending, even with no history."""
+    """C-23, B-17: a resume takes a turn without pending input and without history."""
     session = given(CREATED)
 
     outcome = resume(session)
@@ -267,7 +267,7 @@ def test_resume_is_written_when_no_turn_would_come_by_itself(
 
 
 def test_a_compaction_is_asked_for_once() -> None:
-    """C-25: until it has happened, asking again says nothing new."""
+    """C-25: a repeated request changes nothing until the compaction has ended."""
     session = given(CREATED)
 
     outcome = compact(session)
@@ -277,7 +277,7 @@ def test_a_compaction_is_asked_for_once() -> None:
 
 
 def test_a_budget_is_set_and_lifted() -> None:
-    """An absent limit is no limit; the same limits again are nothing new."""
+    """An absent limit is no limit; the same limits again write no event."""
     session = given(CREATED, BudgetSet(cost=1.5, tokens=100))
 
     assert set_budget(session, Budget(1.5, 100)) == ()
@@ -317,5 +317,5 @@ def test_only_a_higher_or_lifted_limit_is_a_reason_to_go_on(
 def test_a_session_rests_when_nothing_happens_unless_somebody_asks(
     events: tuple[SessionEvent, ...], *, rests: bool
 ) -> None:
-    """C-25: nobody drains it, nothing that was asked for is left, no call is unsettled."""
+    """C-25: the session has no owner, no open request and no unsettled call."""
     assert is_at_rest(given(*events)) is rests

@@ -75,7 +75,7 @@ def after_its_calls(*more: SessionEvent, raised: bool) -> Session:
 
 
 def test_a_raised_failure_leaves_what_is_pending_pending() -> None:
-    """B-24: the drain fails with it, whoever writes the rest, also after a crash in between."""
+    """B-24: the drain fails with the turn, also if another owner writes the rest after a crash."""
     broken = given(*TURN, failed(raised=True))
 
     assert next_move(broken) == Rest("failed", "it broke")

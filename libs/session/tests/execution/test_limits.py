@@ -321,7 +321,7 @@ def test_a_dead_owners_calls_are_awaited_before_its_turn_is_settled() -> None:
 
 
 def test_a_session_that_goes_on_beyond_an_old_limit_survives_a_hand_over() -> None:
-    """P-02: the claim says that it moves again, whoever drains it after that."""
+    """P-02: after the claim the session moves again, also under a later owner."""
     over = given(CREATED, admitted("msg_1"), claimed(), released("over-budget"))
 
     after = then(over, claimed(2), released("handover"))

@@ -227,9 +227,9 @@ def test_remembered_directories_are_bounded_and_never_dropped(numbers: list[int]
     reads = (event for name in names for event in (*read(f"{name}/x"), succeeded()))
     session = given(*TURN, *reads)
 
-    touched = session.read_directories
+    directories = session.read_directories
 
-    assert len(touched) == len(set(touched)) <= READ_DIRECTORIES_MAX
-    assert touched[: READ_DIRECTORIES_MAX - 5] == tuple(
+    assert len(directories) == len(set(directories)) <= READ_DIRECTORIES_MAX
+    assert directories[: READ_DIRECTORIES_MAX - 5] == tuple(
         f"/work/{at}" for at in range(READ_DIRECTORIES_MAX - 5)
     )

@@ -48,7 +48,7 @@ def crossed(session: Session, sample_: ContextSample) -> tuple[SessionEvent, ...
 
 
 def test_a_first_baseline_is_one_event_and_no_message() -> None:
-    """F-26: the first epoch stores baseline and snapshot and tells the model nothing more."""
+    """F-26: the first epoch stores baseline and snapshot, and adds no system message."""
     events = begin_epoch(MONDAY)
 
     assert not isinstance(events, Blocked)
@@ -72,12 +72,12 @@ def test_the_epoch_begins_before_the_promotion() -> None:
 
 
 def test_unavailable_context_blocks_the_first_epoch() -> None:
-    """F-27: no epoch, no event; the keys say what is missing."""
+    """F-27: the session gets no epoch and no event; the keys name the missing sources."""
     assert begin_epoch(sample(away("core/date"))) == Blocked(("core/date",))
 
 
 def test_promotions_come_first_then_the_context_update_then_the_attempt() -> None:
-    """F-29: one boundary, one order, so that the update follows the words it came with."""
+    """F-29: a boundary has one order: an update comes after the input of the same boundary."""
     session = initialised(admitted("msg_1"), admitted("msg_2"))
 
     events = crossed(session, TUESDAY)
@@ -96,7 +96,7 @@ def test_promotions_come_first_then_the_context_update_then_the_attempt() -> Non
 
 
 def test_a_boundary_with_unchanged_context_only_promotes_and_dispatches() -> None:
-    """F-28: the baseline stays as it is, and nothing is said twice."""
+    """F-28: the baseline stays as it is, and no update is emitted twice."""
     session = initialised(admitted("msg_1"))
 
     kinds = [type(event) for event in crossed(session, MONDAY)]
@@ -123,7 +123,7 @@ def test_unavailable_context_keeps_the_old_baseline_silently() -> None:
 
 
 def test_a_silent_disappearance_replaces_the_epoch() -> None:
-    """F-13, F-40: a new baseline begins here and earlier system messages are behind it."""
+    """F-13, F-40: a new baseline begins here, and earlier system messages no longer count."""
     session = initialised(by=sample(observed("core/a", 1), observed("core/b", 2)))
 
     events = reconcile(session, sample(observed("core/a", 1)), "msg_sys")
@@ -135,14 +135,14 @@ def test_a_silent_disappearance_replaces_the_epoch() -> None:
 
 
 def test_a_blocked_replacement_waits() -> None:
-    """F-39: while a told source is away the old epoch stays in force."""
+    """F-39: while an admitted source is away the old epoch stays in force."""
     session = initialised(by=sample(observed("core/a", 1), observed("core/b", 2)))
 
     assert reconcile(session, sample(away("core/a")), "msg_sys") == ()
 
 
 def test_the_attempt_is_recorded_before_it_is_made() -> None:
-    """P-01: the dispatched attempt holds what its outcome will be recognised by."""
+    """P-01: the dispatched attempt holds the ids that identify its outcome."""
     session = initialised(admitted("msg_1"))
 
     after = then(session, *crossed(session, MONDAY))

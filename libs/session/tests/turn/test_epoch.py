@@ -103,20 +103,20 @@ def test_what_waiting_would_not_mend_is_told_by_what_stands_in_for_it() -> None:
 
 
 def test_no_sources_give_an_empty_baseline() -> None:
-    """F-22: nothing to say is a baseline too."""
+    """F-22: an empty text is a baseline too."""
     assert initialise(sample()) == Baseline((), {})
     assert text(()) == ""
 
 
 def test_equal_values_are_unchanged_whatever_their_words() -> None:
-    """F-07: only values are compared, so reworded renderings say nothing new."""
+    """F-07: only values are compared, so another rendering of the same value is no update."""
     reworded = SAME.observations[0].model_copy(update={"baseline": "x", "update": "y"})
 
     assert reconcile(TOLD, sample(reworded, observed("core/b", 2))) == ContextUnchanged()
 
 
 def test_an_unchanged_source_keeps_its_stored_removal_text() -> None:
-    """F-07: beside another's change the stored entry stays, the removal text included."""
+    """F-07: if another source changes, the stored entry stays, and so does its removal text."""
     outcome = reconcile(TOLD, sample(observed("core/a", 9), observed("core/b", 2, removed="new")))
 
     assert isinstance(outcome, Updated)
@@ -134,7 +134,7 @@ def test_several_changes_are_one_text_and_one_snapshot() -> None:
 
 
 def test_a_new_source_is_told_by_its_baseline_once() -> None:
-    """F-09: what the model never heard of is introduced, not updated."""
+    """F-09: a source that is new to the model gets its baseline text, not its update text."""
     outcome = reconcile(TOLD, sample(*SAME.observations, observed("core/c", 3)))
 
     assert isinstance(outcome, Updated)
@@ -143,7 +143,7 @@ def test_a_new_source_is_told_by_its_baseline_once() -> None:
 
 
 def test_an_unavailable_source_is_neither_changed_nor_removed() -> None:
-    """F-10: it keeps its entry; one never admitted is skipped."""
+    """F-10: an admitted source keeps its entry; a source never admitted is skipped."""
     unseen = sample(away("core/a"), observed("core/b", 2), away("core/x"))
 
     assert reconcile(TOLD, unseen) == ContextUnchanged()
@@ -153,7 +153,7 @@ def test_an_unavailable_source_is_neither_changed_nor_removed() -> None:
 
 
 def test_a_vanished_source_is_told_in_the_words_stored_for_it() -> None:
-    """F-11: its removal text is emitted and it leaves the snapshot."""
+    """F-11: the removal text is emitted, and the source leaves the snapshot."""
     outcome = reconcile(TOLD, sample(observed("core/a", 1)))
 
     assert outcome == Updated("b is gone", {"core/a": SnapshotEntry(value=1)})
@@ -181,7 +181,7 @@ def test_a_source_that_vanishes_without_words_forces_a_replacement() -> None:
 
 
 def test_a_replacement_waits_for_what_the_model_was_told_of() -> None:
-    """F-16: an admitted source that is away blocks; one never admitted is left out."""
+    """F-16: an admitted source that is away blocks; a source never admitted is left out."""
     assert reconcile(TOLD, sample(away("core/b"))) == Blocked(("core/b",))
     outcome = replace(TOLD, sample(observed("core/a", 1), away("core/new")))
     assert isinstance(outcome, Replaced)
@@ -192,7 +192,7 @@ def test_a_replacement_waits_for_what_the_model_was_told_of() -> None:
     "key", ["date", "Core/date", "core/", "/date", "core/Date", "-core/date", "core date/x", ""]
 )
 def test_a_key_is_lower_case_and_has_a_namespace(key: str) -> None:
-    """F-01, F-18: neither a source nor a stored snapshot may have another."""
+    """F-01, F-18: neither a source nor a stored snapshot may have an invalid key."""
     with pytest.raises(ValidationError):
         observed(key, 1)
     with pytest.raises(ValidationError):
@@ -206,7 +206,7 @@ def test_namespaces_may_nest(key: str) -> None:
 
 
 def test_a_key_twice_is_an_error_with_its_name() -> None:
-    """F-02, F-20: whoever combines is told which key; on the wire such a sample is none."""
+    """F-02, F-20: the error names the key, and a sample with the key twice is invalid on the wire."""
     first, other = sample(observed("core/a", 1)), sample(away("core/a"))
 
     with pytest.raises(DuplicateKey, match="core/a") as raised:
@@ -219,7 +219,7 @@ def test_a_key_twice_is_an_error_with_its_name() -> None:
 @PROPERTY
 @given(st.lists(samples, max_size=4))
 def test_combining_keeps_every_source_in_the_order_given(parts: list[ContextSample]) -> None:
-    """F-02, F-03: for any samples, one after the other, or an error if a key is there twice."""
+    """F-02, F-03: any samples are joined in order; a key in two of them is an error."""
     together = [source for part in parts for source in part.observations]
     keys = [source.key for source in together]
 
@@ -231,7 +231,7 @@ def test_combining_keeps_every_source_in_the_order_given(parts: list[ContextSamp
 
 
 def test_a_value_in_another_form_forces_a_replacement() -> None:
-    """F-14, F-15: nobody can say what changed, so everything is told again, and no update text."""
+    """F-14, F-15: values of two forms cannot be compared, so the model gets a fresh baseline without update text."""
     reshaped = observed("core/a", 1).model_copy(update={"shape": 2})
     sample_ = sample(reshaped, observed("core/b", 9))
 
@@ -252,7 +252,7 @@ def test_a_value_in_another_form_waits_for_what_is_away() -> None:
 
 @pytest.mark.parametrize("field", ["baseline", "update", "removed"])
 def test_an_empty_rendering_is_no_observation(field: str) -> None:
-    """F-17: there is no such value, so no sample and no snapshot can ever hold one."""
+    """F-17: such a value is invalid, so no sample and no snapshot holds one."""
     whole = {"key": "core/a", "baseline": "b", "update": "u", "removed": "r"}
 
     with pytest.raises(ValidationError):
@@ -260,7 +260,7 @@ def test_an_empty_rendering_is_no_observation(field: str) -> None:
 
 
 def test_an_empty_removal_text_is_no_snapshot() -> None:
-    """F-18: a part without text neither."""
+    """F-18: a part without text is invalid too."""
     with pytest.raises(ValidationError):
         SnapshotEntry(value=1, removed="")
     with pytest.raises(ValidationError):
@@ -269,21 +269,21 @@ def test_an_empty_removal_text_is_no_snapshot() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), [1, float("inf")], {"a": {"b": float("-inf")}}])
 def test_what_json_cannot_hold_is_no_value(value: object) -> None:
-    """F-05: it would never equal what was stored of it."""
+    """F-05: such a value would never equal its stored form."""
     with pytest.raises(ValidationError):
         observed("core/a", value)
 
 
 @pytest.mark.parametrize(("stored", "value"), [(1, True), (0, False), (1, 1.0), ([1], [True])])
 def test_values_are_compared_as_json(stored: object, value: object) -> None:
-    """F-05: what Python takes for equal may be another value on the wire."""
+    """F-05: values that are equal in Python may differ on the wire."""
     outcome = reconcile({"core/a": SnapshotEntry(value=stored)}, sample(observed("core/a", value)))
 
     assert isinstance(outcome, Updated)
 
 
 def test_the_order_of_an_objects_keys_is_no_change() -> None:
-    """F-05: JSON objects have none."""
+    """F-05: the keys of a JSON object have no order."""
     stored = {"core/a": SnapshotEntry(value={"x": 1, "y": {"a": 1, "b": 2}})}
 
     outcome = reconcile(stored, sample(observed("core/a", {"y": {"b": 2, "a": 1}, "x": 1})))
@@ -292,7 +292,7 @@ def test_the_order_of_an_objects_keys_is_no_change() -> None:
 
 
 def test_what_blocks_is_told_with_its_reasons() -> None:
-    """F-06: for whoever looks at a session that rests."""
+    """F-06: a person who looks at a resting session sees the missing sources."""
     blocked = initialise(
         sample(UnavailableSource(key="core/a", reason="too long", why="too-large"), away("core/b"))
     )
@@ -307,7 +307,7 @@ def test_what_blocks_is_told_with_its_reasons() -> None:
 def test_what_is_away_is_neither_told_nor_forgotten(
     snapshot: Snapshot, sample_: ContextSample
 ) -> None:
-    """F-10, F-11: after an update the snapshot holds what is there, and what is away unchanged."""
+    """F-10, F-11: after an update the snapshot holds each observed source, and each absent source unchanged."""
     outcome = reconcile(snapshot, sample_)
 
     if isinstance(outcome, Updated):
@@ -324,7 +324,7 @@ def test_what_is_away_is_neither_told_nor_forgotten(
 @PROPERTY
 @given(snapshots, samples)
 def test_removals_need_words_or_a_new_epoch(snapshot: Snapshot, sample_: ContextSample) -> None:
-    """F-11, F-12, F-13: for any change, exactly one of the two happens to a source that left."""
+    """F-11, F-12, F-13: a removed source has a removal text, or it forces a replacement."""
     removed = set(snapshot) - {source.key for source in sample_.observations}
     silent = {key for key in removed if snapshot[key].removed is None}
 
@@ -338,7 +338,7 @@ def test_removals_need_words_or_a_new_epoch(snapshot: Snapshot, sample_: Context
 @PROPERTY
 @given(samples)
 def test_reconciling_what_was_just_observed_says_nothing(sample_: ContextSample) -> None:
-    """F-07: for any sample, the baseline's own snapshot is unchanged by it."""
+    """F-07: a sample compared with the snapshot of its own baseline changes nothing."""
     baseline = initialise(sample_)
 
     if isinstance(baseline, Baseline):
@@ -348,7 +348,7 @@ def test_reconciling_what_was_just_observed_says_nothing(sample_: ContextSample)
 @PROPERTY
 @given(snapshots, samples)
 def test_a_change_is_told_exactly_once(previous: Snapshot, sample_: ContextSample) -> None:
-    """F-08, F-15: after any update or replacement the same sample says nothing more."""
+    """F-08, F-15: after any update or replacement the same sample changes nothing."""
     outcome = reconcile(previous, sample_)
 
     match outcome:

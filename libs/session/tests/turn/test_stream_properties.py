@@ -93,13 +93,15 @@ MANY = settings(deadline=None, max_examples=300)
 ENDS = st.sampled_from(["completed", "interrupted", "died", "stopped", "unrecordable"])
 OFFERS = st.sampled_from([Offer(), Offer(calls_max=1), Offer(final=True)])
 
-Heard: TypeAlias = tuple[tuple[SessionEvent, ...], list[Delta]]
+StreamOutput: TypeAlias = tuple[tuple[SessionEvent, ...], list[Delta]]
 
 
-def heard(turn_stream: TurnStream, stream: list[ProviderEvent], *, strict: bool = True) -> Heard:
-    """What a stream makes of a turn; one that breaks its grammar fails it, as the runner does.
+def receive_stream(
+    turn_stream: TurnStream, stream: list[ProviderEvent], *, strict: bool = True
+) -> StreamOutput:
+    """The events and deltas of a stream. A stream that breaks the grammar fails the turn.
 
-    Not `strict`, what would break it is left out, so that longer streams are tried.
+    If not `strict`, an event that would break the grammar is left out, so that streams get longer.
     """
     events: tuple[SessionEvent, ...] = ()
     deltas: list[Delta] = []
@@ -128,7 +130,7 @@ def closed(session: Session, turn_stream: TurnStream, how: str) -> tuple[Session
 
 
 def settled(session: Session) -> tuple[SessionEvent, ...]:
-    """Let workers settle what is theirs, and whoever comes next the rest, until a turn may follow."""
+    """Let workers settle their calls, and the next owner the rest, until a turn may follow."""
     events: tuple[SessionEvent, ...] = ()
     for _ in range(20):
         now = then(session, *events)
@@ -164,7 +166,7 @@ def test_every_turn_ends_and_leaves_nothing_open(
 ) -> None:
     """D-09, D-10, D-11, D-14, D-18, E-19: blocks close once, calls settle once, the step ends once."""
     turn_stream = TurnStream("msg_a", "build", MODEL, offer=offer, attempt_id="att_msg_a")
-    events, _deltas = heard(turn_stream, stream, strict=strict)
+    events, _deltas = receive_stream(turn_stream, stream, strict=strict)
     session = given(*BEFORE, *events)
 
     ending = closed(session, turn_stream, how)
@@ -185,9 +187,9 @@ def test_every_turn_ends_and_leaves_nothing_open(
 @PROPERTY
 @examples(stream=STREAMS, how=st.sampled_from(["completed", "interrupted"]))
 def test_the_deltas_of_a_block_are_its_durable_text(stream: list[ProviderEvent], how: str) -> None:
-    """D-07: whoever heard every fragment has what the end of the block says."""
+    """D-07: all fragments of a block together are the text that its end holds."""
     turn_stream = TurnStream("msg_a", "build", MODEL)
-    events, deltas = heard(turn_stream, stream, strict=False)
+    events, deltas = receive_stream(turn_stream, stream, strict=False)
     events = (*events, *closed(given(*BEFORE, *events), turn_stream, how))
 
     live = "".join(sorted("".join(delta.delta for delta in deltas)))  # type: ignore[union-attr]
@@ -214,7 +216,7 @@ def test_the_property_sees_what_it_should() -> None:
         TextChunk("1", "a"),
         StepFinish("stop", ProviderUsage()),
     ]
-    events, _deltas = heard(turn_stream, stream)
+    events, _deltas = receive_stream(turn_stream, stream)
     done = given(*BEFORE, *events, *turn_stream.complete())
 
     assert settled(done) == ()

@@ -1,1 +1,1 @@
-"""Ingest: admits commands into session logs and wakes whoever drains them."""
+"""Ingest: admits commands into session logs and wakes the sessions."""

@@ -85,10 +85,10 @@ async def bound(
     outputs: MemoryOutputs,
     outcome: Succeeded,
     spool: Path | None = None,
-    patience_s: float = 5.0,
+    timeout_s: float = 5.0,
 ) -> Succeeded:
-    patient = replace(retention(outputs), patience_s=patience_s, retry_s=0.0)
-    result = await patient.bound(AT, outcome, spool=spool)
+    limited = replace(retention(outputs), timeout_s=timeout_s, retry_s=0.0)
+    result = await limited.bound(AT, outcome, spool=spool)
     assert isinstance(result, Succeeded)
     return result
 
@@ -183,7 +183,7 @@ async def test_what_cannot_be_kept_is_a_success_without_a_path() -> None:
         before = lossy()
 
         result = await bound(
-            outputs, Succeeded(content=(TextContent(text=LONG), media)), patience_s=0.05
+            outputs, Succeeded(content=(TextContent(text=LONG), media)), timeout_s=0.05
         )
 
         assert result.output_paths is None

@@ -34,7 +34,7 @@ from services.tools.tests.conftest import (
 )
 
 
-class Speaker:
+class ReportingTool:
     """A tool that waits until a test lets it go. The test reports progress for it."""
 
     def __init__(self) -> None:
@@ -85,24 +85,24 @@ async def state(harness: Harness) -> object:
     return block.state
 
 
-async def call_speaker(harness: Harness) -> Speaker:
-    speaker = Speaker()
-    speaking_tool = tool(execute=speaker)
-    harness.registry.register(speaking_tool)
-    await harness.call(speaking_tool)
-    return speaker
+async def call_reporting_tool(harness: Harness) -> ReportingTool:
+    reporter = ReportingTool()
+    registered_tool = tool(execute=reporter)
+    harness.registry.register(registered_tool)
+    await harness.call(registered_tool)
+    return reporter
 
 
 async def test_progress_is_written_and_a_success_replaces_it(harness: Harness) -> None:
     """E-28: each report is an event of its own, and the result replaces them."""
-    speaker = await call_speaker(harness)
+    reporter = await call_reporting_tool(harness)
     async with run_worker(harness.worker()):
-        await wait_until(lambda: bool(speaker.contexts))
-        await speaker.report("a third")
+        await wait_until(lambda: bool(reporter.contexts))
+        await reporter.report("a third")
         await wait_for_reports(harness, "a third")
-        await speaker.report("half")
+        await reporter.report("half")
         await wait_for_reports(harness, "a third", "half")
-        speaker.opened.set()
+        reporter.opened.set()
         await wait_until(lambda: not harness.jobs)
 
     result = await state(harness)
@@ -113,16 +113,16 @@ async def test_progress_is_written_and_a_success_replaces_it(harness: Harness) -
 async def test_only_the_last_word_is_written_when_its_time_comes(harness: Harness) -> None:
     """E-28: of many reports in one pause the last is written."""
     harness.timings = replace(QUICK, progress_s=0.02)
-    speaker = await call_speaker(harness)
+    reporter = await call_reporting_tool(harness)
     async with run_worker(harness.worker()):
-        await wait_until(lambda: bool(speaker.contexts))
+        await wait_until(lambda: bool(reporter.contexts))
         for number in range(500):
-            await speaker.report(str(number))
+            await reporter.report(str(number))
         await wait_for_reports(harness, "499")
-        await speaker.report("499")
+        await reporter.report("499")
         await asyncio.sleep(0.1)
-        await speaker.report("unwritten")
-        speaker.opened.set()
+        await reporter.report("unwritten")
+        reporter.opened.set()
         await wait_until(lambda: not harness.jobs)
 
     assert await reports(harness) == ["499"]
@@ -132,13 +132,13 @@ async def test_only_the_last_word_is_written_when_its_time_comes(harness: Harnes
 async def test_a_failure_keeps_the_last_progress_also_unwritten(harness: Harness, how: str) -> None:
     """E-28: the commit that settles the call holds it."""
     harness.timings = replace(QUICK, progress_s=60.0)
-    speaker = await call_speaker(harness)
+    reporter = await call_reporting_tool(harness)
     async with run_worker(harness.worker()):
-        await wait_until(lambda: bool(speaker.contexts))
-        await speaker.report("nearly")
+        await wait_until(lambda: bool(reporter.contexts))
+        await reporter.report("nearly")
         if how == "fails":
-            speaker.raises = RuntimeError("boom")
-            speaker.opened.set()
+            reporter.raises = RuntimeError("boom")
+            reporter.opened.set()
         else:
             await harness.write(InterruptRequested())
         await wait_until(lambda: not harness.jobs)
@@ -151,7 +151,7 @@ async def test_a_failure_keeps_the_last_progress_also_unwritten(harness: Harness
 
 async def test_a_worker_that_lost_its_call_writes_no_progress(harness: Harness) -> None:
     """E-28, E-20: another worker started the call, so the log refuses the report."""
-    speaker = await call_speaker(harness)
+    reporter = await call_reporting_tool(harness)
     stolen = ToolStarted(
         assistant_message_id="msg_a", call_id="call_1", worker="wkr_b", generation=2
     )
@@ -162,9 +162,9 @@ async def test_a_worker_that_lost_its_call_writes_no_progress(harness: Harness) 
             await harness.write(steals.pop())
 
     async with run_worker(harness.worker()):
-        await wait_until(lambda: bool(speaker.contexts))
+        await wait_until(lambda: bool(reporter.contexts))
         harness.log.before = overtake
-        await speaker.report("stale")
+        await reporter.report("stale")
         await wait_until(lambda: not steals)
         for _ in range(50):
             await asyncio.sleep(0)
@@ -174,15 +174,15 @@ async def test_a_worker_that_lost_its_call_writes_no_progress(harness: Harness) 
 
 async def test_progress_that_no_log_can_hold_is_dropped(harness: Harness) -> None:
     """E-28: the tool runs on. Long text is shortened before it is written."""
-    speaker = await call_speaker(harness)
+    reporter = await call_reporting_tool(harness)
     async with run_worker(harness.worker()):
-        await wait_until(lambda: bool(speaker.contexts))
-        await speaker.contexts[-1].report({"text": "x" * 9_000_000}, ())
-        await speaker.contexts[-1].report({"text": "\ud800"}, ())
+        await wait_until(lambda: bool(reporter.contexts))
+        await reporter.contexts[-1].report({"text": "x" * 9_000_000}, ())
+        await reporter.contexts[-1].report({"text": "\ud800"}, ())
         await asyncio.sleep(0.05)
-        await speaker.contexts[-1].report({"text": "ok"}, (TextContent(text="y" * 99_999),))
+        await reporter.contexts[-1].report({"text": "ok"}, (TextContent(text="y" * 99_999),))
         await wait_for_reports(harness, "ok")
-        speaker.opened.set()
+        reporter.opened.set()
         await wait_until(lambda: not harness.jobs)
 
     (report,) = [event for event in await harness.events() if isinstance(event, ToolProgressed)]
@@ -194,18 +194,18 @@ async def test_progress_that_no_log_can_hold_is_dropped(harness: Harness) -> Non
 
 async def test_output_is_live_and_never_stored(harness: Harness) -> None:
     """E-28: listeners get every piece, also the last one. A flood is cut."""
-    speaker = await call_speaker(harness)
+    reporter = await call_reporting_tool(harness)
     deltas = harness.eventlog.deltas
     assert isinstance(deltas, MemoryDeltas)
     async with run_worker(harness.worker()):
-        await wait_until(lambda: bool(speaker.contexts))
-        say = speaker.contexts[-1].emit_output
+        await wait_until(lambda: bool(reporter.contexts))
+        say = reporter.contexts[-1].emit_output
         await say("one")
         await wait_until(lambda: len(deltas.sent) == 1)
         for _ in range(1000):
             await say("x" * 1000)
         await say("the end")
-        speaker.opened.set()
+        reporter.opened.set()
         await wait_until(lambda: not harness.jobs)
 
     sent = [delta for _at, delta in deltas.sent]

@@ -37,7 +37,7 @@ async def observe_instructions(
     observer: Observer, at: Path, *read_directories: Path
 ) -> ObservedSource | UnavailableSource | None:
     request = ObserveContext(
-        location=LocationRef(directory=str(at)), touched=tuple(map(str, read_directories))
+        location=LocationRef(directory=str(at)), read_directories=tuple(map(str, read_directories))
     )
     sample = await observer.observe(request)
     return next(

@@ -1,4 +1,4 @@
-"""From the directories that the real `read` tool touched to the instructions that join."""
+"""From the directories of the files that the real `read` tool read to the instructions that join."""
 
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ async def has_joined(place: Path, session: Session) -> bool:
         Config.model_validate({"context": context, "skills": {"config_directory": None}})
     )
     request = ObserveContext(
-        location=LocationRef(directory=str(place)), touched=session.read_directories
+        location=LocationRef(directory=str(place)), read_directories=session.read_directories
     )
     observations = {
         observation.key: observation

@@ -468,7 +468,7 @@ async def test_a_settlement_is_checked_like_any_other_result(
 async def test_a_settlement_from_outside_is_bounded_and_kept_like_any_other(
     application: ApplicationTools,
 ) -> None:
-    """J-24, J-26, J-30: the log holds the same, whoever settles the call."""
+    """J-24, J-26, J-30: the log holds the same outcome as for a call that a worker settles."""
     task = await queue_call(application)
     text = "".join(f"{number}\n" for number in range(5000))
     result = {"output": {"n": 8}, "content": [{"type": "text", "text": text}]}

@@ -26,21 +26,21 @@ class StackConfig:
 
 
 def choose_config(
-    generated: Path, *, given: Path | None, sim: bool, env: Mapping[str, str], cwd: Path
+    generated: Path, *, config_path: Path | None, sim: bool, env: Mapping[str, str], cwd: Path
 ) -> StackConfig:
     """Check the given file, or write the generated one. Raises ConfigError."""
-    if given is not None and not sim:
-        return StackConfig(given.absolute(), load(given, env), None)
-    if given is None:
+    if config_path is not None and not sim:
+        return StackConfig(config_path.absolute(), load(config_path, env), None)
+    if config_path is None:
         port = free_port()
         _write(generated, f'default_model = "{SIM_MODEL}"\n{_provider(port)}{_location(cwd)}')
         return StackConfig(generated, load(generated, env), port)
-    config = load(given, env)
+    config = load(config_path, env)
     if SIM in config.provider:
         sim_port = urlsplit(config.provider[SIM].base_url).port
-        return StackConfig(given.absolute(), config, sim_port or free_port())
+        return StackConfig(config_path.absolute(), config, sim_port or free_port())
     port = free_port()
-    _write(generated, _with_simulator(given.read_text(), config, port))
+    _write(generated, _with_simulator(config_path.read_text(), config, port))
     return StackConfig(generated, load(generated, env), port)
 
 

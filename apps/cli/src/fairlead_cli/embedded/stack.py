@@ -130,7 +130,7 @@ class Stack:
     async def _start(self, state: StateDirectory) -> RunningStack:
         config = choose_config(
             state.config,
-            given=self._plan.config,
+            config_path=self._plan.config,
             sim=self._plan.sim or self._plan.config is None,
             env=os.environ,
             cwd=self._plan.cwd,

@@ -77,15 +77,15 @@ class MemoryLog:
         return START if last is None or last.is_purge else last.head
 
     async def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
-        seen = await self.locate(at, after)
+        head = await self.locate(at, after)
         while True:
-            page = await self.read(at, after=seen)
+            page = await self.read(at, after=head)
             for stored in page.commits:
-                seen = stored.head
-                if seen.seq > after:
+                head = stored.head
+                if head.seq > after:
                     yield stored
             async with self._appended:
-                if not (await self.read(at, after=seen, limit=1)).commits:
+                if not (await self.read(at, after=head, limit=1)).commits:
                     await self._appended.wait()
 
     async def erase(self, at: Address, *, before: int | None = None) -> None:

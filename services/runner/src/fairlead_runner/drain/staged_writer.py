@@ -73,7 +73,7 @@ class StagedWriter:
             try:
                 after = await self._session_writer.append(self.at, before, staged, folded=folded)
             except AppendConflict:
-                self._adopt(await self._session_writer.read(self.at, known=before))
+                self._adopt(await self._session_writer.read(self.at, base=before))
                 raise StaleDecision from None
             self._adopt(after)
         count_epoch_change(before.state.epoch, self.durable.epoch)
@@ -102,7 +102,7 @@ class StagedWriter:
     async def reload(self) -> None:
         """Read the session up to its present, and drop the staged events."""
         async with self._session_writer.lock(self.at):
-            self._adopt(await self._session_writer.read(self.at, known=self._versioned))
+            self._adopt(await self._session_writer.read(self.at, base=self._versioned))
 
     def _adopt(self, versioned: Versioned[Session]) -> None:
         self._versioned = versioned

@@ -24,7 +24,7 @@ def build_question(session: Session, agent: str) -> ObserveContext:
         location=profile.location,
         agent=agent,
         timezone=profile.timezone,
-        touched=session.read_directories,
+        read_directories=session.read_directories,
     )
 
 

@@ -14,19 +14,19 @@ from fairlead_session.calls.lifecycle import NotOpen, Succeeded, settlement_even
 from fairlead_session.calls.snapshot import session_from_snapshot
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.decision import (
-    Asked,
     BeginDecider,
     Decision,
     Duplicate,
-    Left,
+    LeftToOthers,
     Runnable,
     SettledAtOnce,
+    WaitsForAnswer,
 )
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.request import TakenRequest
 from fairlead_tools.calls.run import Ready, RunPhase
 
-Begun: TypeAlias = Ready | Asked | Left | Duplicate | SettledAtOnce | NotOpen
+Begun: TypeAlias = Ready | WaitsForAnswer | LeftToOthers | Duplicate | SettledAtOnce | NotOpen
 """How a call began. Only a ready one runs."""
 
 

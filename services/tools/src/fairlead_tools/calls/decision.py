@@ -49,12 +49,12 @@ class Runnable:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WaitsForAnswer:
     """A person is asked. The answer brings a new request, so this one is done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class LeftToOthers:
     """Another worker or another service has the call. The request comes again after the delay."""
 
     delay_s: float
@@ -72,7 +72,7 @@ class SettledAtOnce:
     end: Literal["refused", "interrupted", "succeeded"]
 
 
-Verdict: TypeAlias = Runnable | Asked | Left | Duplicate | SettledAtOnce | NotOpen
+Verdict: TypeAlias = Runnable | WaitsForAnswer | LeftToOthers | Duplicate | SettledAtOnce | NotOpen
 Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Verdict]
 """The events to write, and the verdict that holds once they are written."""
 
@@ -101,7 +101,7 @@ class BeginDecider:
         life = None if peer is None else await self._peers.ping(peer)
         if peer is not None and life == "silent" and not self._peers.is_overdue(peer):
             # The worker may only be paused: its call is left to it until the deadline of its request.
-            return (), Left(SILENT_RECHECK_S)
+            return (), LeftToOthers(SILENT_RECHECK_S)
         decision = begin(session, request.assistant_message_id, request.call_id, self._worker, life)
         match decision:
             case Begin():
@@ -109,12 +109,14 @@ class BeginDecider:
             case Settle(event=event):
                 return (event,), SettledAtOnce("interrupted")
             case LeaveToWorker():
-                return (), Left(BUSY_RECHECK_S)
+                return (), LeftToOthers(BUSY_RECHECK_S)
             case WaitsForPerson():
-                return (), Asked()
+                return (), WaitsForAnswer()
             case DeferredCall(call=call, until=until):
                 left_s = (until - now_ms()) / 1000
-                return self._settle(session, call, LATE) if left_s <= 0 else ((), Left(left_s))
+                return (
+                    self._settle(session, call, LATE) if left_s <= 0 else ((), LeftToOthers(left_s))
+                )
             case NotOpen():
                 return (), decision
             case _:
@@ -143,13 +145,13 @@ class BeginDecider:
             case Failed():
                 return self._settle(session, begun.call, permission)
             case PermissionAsked() | QuestionAsked():
-                return (permission,), Asked()
+                return (permission,), WaitsForAnswer()
             case Permitted() if prepared.tool.attend is not None:
                 answer = await self._answer_elsewhere(prepared, context)
                 if answer is not None:
                     return self._settle(session, begun.call, answer)
                 is_duplicate = self._dedup.is_duplicate(request)
-                return (), Duplicate() if is_duplicate else Left(ANSWER_RECHECK_S)
+                return (), Duplicate() if is_duplicate else LeftToOthers(ANSWER_RECHECK_S)
             case Permitted(needs=needs):
                 permitted = replace(context, permitted=needs)
                 return (begun.event,), Runnable(prepared, begun.started_call, permitted)

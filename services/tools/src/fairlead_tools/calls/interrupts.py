@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
 # Most calls are over sooner and are not worth a subscription. The watch begins at the start event,
 # so it misses nothing.
-PATIENCE_S: Final = 0.05
+SUBSCRIBE_DELAY_S: Final = 0.05
 
 
 async def watch_interrupts(
@@ -29,7 +29,7 @@ async def watch_interrupts(
     stop: Callable[[HaltReason], None],
 ) -> None:
     """Read the session from a sequence on, through outages, until the run has to stop."""
-    await asyncio.sleep(PATIENCE_S)
+    await asyncio.sleep(SUBSCRIBE_DELAY_S)
     while True:
         try:
             tail = cast("AsyncGenerator[StoredCommit, None]", session_log.tail(at, after=after))

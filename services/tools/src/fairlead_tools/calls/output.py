@@ -53,14 +53,14 @@ class OutputRetention:
     outputs: OutputStore
     limits: OutputLimits
     media_bytes_max: int
-    patience_s: float = STORE_S
+    timeout_s: float = STORE_S
     hurry_s: float = HURRY_S
     retry_s: float = RETRY_S
     _deadlines: set[asyncio.Timeout] = field(default_factory=set)
 
     def hurry(self) -> None:
         """Shorten all deadlines: the worker leaves, and a cut result is better than none."""
-        self.patience_s = self.hurry_s
+        self.timeout_s = self.hurry_s
         deadline = asyncio.get_running_loop().time() + self.hurry_s
         for timeout in self._deadlines:
             timeout.reschedule(deadline)
@@ -168,7 +168,7 @@ class OutputRetention:
 
     @asynccontextmanager
     async def _deadline(self) -> AsyncIterator[None]:
-        async with asyncio.timeout(self.patience_s) as timeout:
+        async with asyncio.timeout(self.timeout_s) as timeout:
             self._deadlines.add(timeout)
             try:
                 yield

@@ -24,7 +24,7 @@ from fairlead_session.fold.calls import find_call
 from fairlead_session.next_move import is_moving
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.decision import Asked, Duplicate, Left, SettledAtOnce
+from fairlead_tools.calls.decision import Duplicate, LeftToOthers, SettledAtOnce, WaitsForAnswer
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.progress import ProgressReport
 from fairlead_tools.calls.request import Handled, LeaveInQueue, PutBack, TakenRequest
@@ -99,13 +99,13 @@ class SettlePhase:
         self,
         request: TakenRequest,
         session: Session,
-        begun: Asked | Left | Duplicate | SettledAtOnce | NotOpen,
+        begun: WaitsForAnswer | LeftToOthers | Duplicate | SettledAtOnce | NotOpen,
     ) -> Handled:
         """End the request of a call that does not run now."""
         match begun:
-            case Asked():
+            case WaitsForAnswer():
                 return await self._finish_asked(request, session)
-            case Left(delay_s=delay_s):
+            case LeftToOthers(delay_s=delay_s):
                 return Handled("left", PutBack(delay_s))
             case Duplicate():
                 return Handled("duplicate")

@@ -18,7 +18,7 @@ from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import WAKES
 from fairlead_schema.subjects import ROOT
 
-# Whoever creates a lane publishes here, so that every runner pulls from it at once.
+# The creator of a lane publishes here, so that every runner pulls from it at once.
 LANE_OPENED: Final = f"{ROOT}.lane"
 LIST_LANES_S: Final = 5.0
 

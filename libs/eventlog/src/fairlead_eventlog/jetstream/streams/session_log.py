@@ -103,14 +103,14 @@ class JetStreamLog:
         subscription = await self._link.client.subscribe(subjects.commit(at), cb=receive)
         unregister = self._link.on_reconnect(read_again)
         try:
-            seen = await self.locate(at, after)
-            async for stored in self._read_rest(at, seen):
-                seen = stored.head
-                if seen.seq > after:
+            head = await self.locate(at, after)
+            async for stored in self._read_rest(at, head):
+                head = stored.head
+                if head.seq > after:
                     yield stored
             while True:
-                async for stored in self._commits_of(at, seen, await _next(broadcasts)):
-                    seen = stored.head
+                async for stored in self._commits_of(at, head, await _next(broadcasts)):
+                    head = stored.head
                     yield stored
         finally:
             unregister()
@@ -122,24 +122,24 @@ class JetStreamLog:
         await purge_subject(self._link, stream, subjects.log(at), before=before)
 
     async def _commits_of(
-        self, at: Address, seen: Head, msg: Msg | None
+        self, at: Address, head: Head, msg: Msg | None
     ) -> AsyncIterator[StoredCommit]:
-        """The commit of a broadcast; all commits since `seen` if an earlier broadcast was missed."""
-        if msg is not None and _position(msg) <= seen.position:
+        """The commit of a broadcast; all commits since `head` if an earlier broadcast was missed."""
+        if msg is not None and _position(msg) <= head.position:
             return
-        if msg is not None and _previous(msg) == seen.position:
+        if msg is not None and _previous(msg) == head.position:
             yield StoredCommit(_position(msg), decode(msg.data))
             return
-        async for stored in self._read_rest(at, seen):
+        async for stored in self._read_rest(at, head):
             yield stored
 
-    async def _read_rest(self, at: Address, seen: Head) -> AsyncIterator[StoredCommit]:
+    async def _read_rest(self, at: Address, head: Head) -> AsyncIterator[StoredCommit]:
         more = True
         while more:
-            page = await self.read(at, after=seen)
+            page = await self.read(at, after=head)
             for stored in page.commits:
                 yield stored
-                seen = stored.head
+                head = stored.head
             more = page.more
 
     async def _resolve_refusal(

@@ -172,7 +172,7 @@ class Instructions:
                 yield from _configured_files(entry, directory, root)
         if settings.project:
             yield from _first_names(
-                directories_below(directory, request.touched), settings.names, root
+                directories_below(directory, request.read_directories), settings.names, root
             )
 
 
@@ -196,10 +196,10 @@ def directories_up(directory: Path, root: Path) -> tuple[Path, ...]:
     return (directory, *islice(directory.parents, depth))
 
 
-def directories_below(directory: Path, touched: tuple[str, ...]) -> tuple[Path, ...]:
+def directories_below(directory: Path, read_directories: tuple[str, ...]) -> tuple[Path, ...]:
     """The directories below a location that lead to what the session has read, outermost first."""
     base, places = str(directory).rstrip("/"), set[str]()
-    for place in touched:
+    for place in read_directories:
         target = os.path.realpath(place)
         # Most paths share their parents: a directory that is known ends the walk.
         while target.startswith(f"{base}/") and target not in places:

@@ -1,0 +1,21 @@
+"""The question to a tools service: the names of its fields on the wire."""
+
+from fairlead_schema.context import ObserveContext
+from fairlead_schema.location import LocationRef
+
+
+def test_the_read_directories_are_called_touched_on_the_wire() -> None:
+    request = ObserveContext(
+        location=LocationRef(directory="/srv"), read_directories=("/srv/a", "/srv/b")
+    )
+
+    wire = request.wire()
+
+    assert wire == {"location": {"directory": "/srv"}, "touched": ["/srv/a", "/srv/b"]}
+    assert ObserveContext.model_validate(wire) == request
+
+
+def test_a_request_without_read_directories_says_so_on_the_wire() -> None:
+    request = ObserveContext(location=LocationRef(directory="/srv"))
+
+    assert request.wire() == {"location": {"directory": "/srv"}, "touched": []}
