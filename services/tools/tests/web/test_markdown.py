@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_tools.registry.tool import CallFailed
-from fairlead_tools.web import conversion
-from fairlead_tools.web.conversion import convert_page
+from fairlead_tools.web import converter_process
+from fairlead_tools.web.converter_process import convert_page
 from fairlead_tools.web.markdown import DEPTH_MAX, TOO_DEEP, to_markdown
 
 HOSTILE = {
@@ -123,11 +123,11 @@ async def test_a_converter_that_fails_or_takes_too_long_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """L-76, L-79."""
-    monkeypatch.setattr(conversion, "_PROGRAM", ("-c", "raise SystemExit(2)"))
+    monkeypatch.setattr(converter_process, "_PROGRAM", ("-c", "raise SystemExit(2)"))
     with pytest.raises(CallFailed, match="cannot be converted"):
         await convert_page("<p>" * 100_000, "markdown")
 
-    monkeypatch.setattr(conversion, "_PROGRAM", ("-c", "while True: pass"))
+    monkeypatch.setattr(converter_process, "_PROGRAM", ("-c", "while True: pass"))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await convert_page("<p>" * 100_000, "markdown")

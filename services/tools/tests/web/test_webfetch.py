@@ -126,7 +126,9 @@ async def test_a_page_that_cannot_be_converted_is_an_error(
 ) -> None:
     """L-76."""
     web.pages["/"] = reply(b"<p>", mime="text/html")
-    monkeypatch.setattr("fairlead_tools.web.conversion._PROGRAM", ("-c", "raise SystemExit(2)"))
+    monkeypatch.setattr(
+        "fairlead_tools.web.converter_process._PROGRAM", ("-c", "raise SystemExit(2)")
+    )
 
     assert "cannot be converted" in await fetch_error(web.url())
     assert await fetch_text(web.url(), format="html") == "<p>"

@@ -12,7 +12,7 @@ from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 from fairlead_tools.web import guard
-from fairlead_tools.web.conversion import convert_page
+from fairlead_tools.web.converter_process import convert_page
 from fairlead_tools.web.fetch import ACCEPT, WebPage, fetch
 
 Format: TypeAlias = Literal["markdown", "text", "html"]
