@@ -9,6 +9,7 @@ from fairlead_eventlog.session_cache import SessionCache
 from fairlead_ingest.settings import WakeTimings
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
+from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.next_move import is_moving
 from fairlead_session.state.session import Session
 
@@ -49,10 +50,8 @@ class Waker:
         tasks = {*self._waking.values(), *self._stopping}
         if not tasks:
             return
-        _, late = await asyncio.wait(tasks, timeout=self._timings.shutdown_s)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.wait(tasks, timeout=self._timings.shutdown_s)
+        await cancel_and_wait(*tasks)
 
     async def _ensure_stop(self, at: Address) -> None:
         try:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from fairlead_eventlog.errors import SessionBusy
 from fairlead_eventlog.memory.deltas import MemoryDeltas
 from fairlead_eventlog.ports import START
 from fairlead_schema.delta import ToolOutputDelta
@@ -147,6 +148,49 @@ async def test_a_failure_keeps_the_last_progress_also_unwritten(harness: Harness
     assert isinstance(failure, FailedCall)
     assert failure.content == (TextContent(text="nearly"),)
     assert [type(event) for event in (await harness.events())[-2:]] == [ToolProgressed, ToolFailed]
+
+
+async def test_progress_that_a_busy_log_refused_is_kept_with_the_failure(harness: Harness) -> None:
+    """E-28: a refused report is not in the log, so the settlement holds it."""
+    harness.timings = replace(QUICK, progress_s=0.001, progress_s_max=60.0)
+    speaker = await call_speaker(harness)
+    refused: list[object] = []
+
+    async def refuse(drafts: object) -> None:
+        refused.append(drafts)
+        harness.log.before = None
+        speaker.raises = RuntimeError("boom")
+        speaker.opened.set()
+        raise SessionBusy(AT)
+
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: bool(speaker.contexts))
+        harness.log.before = refuse
+        await speaker.report("nearly")
+        await wait_until(lambda: not harness.jobs)
+
+    assert len(refused) == 1
+    failure = await state(harness)
+    assert isinstance(failure, FailedCall)
+    assert failure.content == (TextContent(text="nearly"),)
+    assert await reports(harness) == ["nearly"]
+
+
+async def test_progress_that_a_busy_log_refused_is_written_later(harness: Harness) -> None:
+    """E-28: the tool need not report again."""
+    speaker = await call_speaker(harness)
+
+    async def refuse(_drafts: object) -> None:
+        harness.log.before = None
+        raise SessionBusy(AT)
+
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: bool(speaker.contexts))
+        harness.log.before = refuse
+        await speaker.report("half")
+        await wait_for_reports(harness, "half")
+        speaker.opened.set()
+        await wait_until(lambda: not harness.jobs)
 
 
 async def test_a_worker_that_lost_its_call_writes_no_progress(harness: Harness) -> None:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from fairlead_eventlog.errors import LogError, SessionErased
+from fairlead_eventlog.errors import CommitTooLarge, LogError, SessionErased
 from fairlead_eventlog.ports import Deltas
 from fairlead_schema.delta import ToolOutputDelta
 from fairlead_schema.events import SessionEvent
@@ -87,11 +87,13 @@ class CallProgress:
                 await self._log.commit(self._at, self._decide)
             except (SessionErased, RecordError):
                 return
-            except (LogError, ValueError) as error:
-                extra = {"session_id": self._at.session_id, "call_id": self._call.call_id}
-                log.warning(
-                    "progress cannot be recorded: the call runs on", extra=extra, exc_info=error
-                )
+            except (CommitTooLarge, ValueError) as error:
+                # It counts as written: it would keep the settlement from being recorded too.
+                self._warn("progress cannot be recorded: it is dropped, the call runs on", error)
+            except LogError as error:
+                self._warn("progress was not recorded: it is tried again", error)
+                self._reported.set()
+                continue
             self._written = last
 
     async def broadcast_output(self) -> None:
@@ -115,6 +117,10 @@ class CallProgress:
                     delta=text.encode(errors="backslashreplace").decode(),
                 ),
             )
+
+    def _warn(self, message: str, error: Exception) -> None:
+        extra = {"session_id": self._at.session_id, "call_id": self._call.call_id}
+        log.warning(message, extra=extra, exc_info=error)
 
     async def _decide(self, session: Session) -> tuple[tuple[SessionEvent, ...], None]:
         report = self.unwritten

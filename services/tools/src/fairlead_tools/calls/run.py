@@ -7,6 +7,7 @@ from typing import Final
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_schema.subjects import Address
+from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.calls.lifecycle import Outcome, Succeeded
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.state.calls import UnsettledCall
@@ -127,8 +128,7 @@ class RunPhase:
         try:
             return await ready.run.result()
         finally:
-            for task in tasks:
-                task.cancel()
+            await cancel_and_wait(*tasks)
             await ready.progress.flush_output()
 
     async def _bound(self, ready: Ready, outcome: Outcome) -> Outcome:
