@@ -8,9 +8,11 @@ from fairlead_session.execution.ownership import (
     OwnedByOther,
     ProcessLife,
     claim,
+    needs_release,
     owns,
     release,
 )
+from fairlead_session.execution.rest import stop_reason
 
 
 def test_an_unowned_session_is_claimed_with_the_next_generation() -> None:
@@ -65,6 +67,31 @@ def test_a_release_names_its_generation_and_reason() -> None:
         9,
     )
     assert given(CREATED, claimed(3), released("parked", 3)).execution.rested == "parked"
+
+
+def test_a_rest_that_says_nothing_new_needs_no_release() -> None:
+    """P-27: without an owner and an attempt in the log, only a new reason is written."""
+    parked = given(CREATED, claimed(1), released("parked"))
+
+    assert not needs_release(parked, "parked")
+    assert not needs_release(parked, "idle")
+    assert needs_release(parked, "failed")
+    assert needs_release(given(CREATED), "parked")
+
+
+def test_an_owner_or_an_attempt_in_the_log_needs_a_release() -> None:
+    """P-27: the log says that work began, so it must say that the session rests."""
+    lost = given(CREATED, claimed(1), dispatched(), released("idle"))
+
+    assert needs_release(given(CREATED, claimed(1)), "idle")
+    assert lost.turn.attempt is not None
+    assert needs_release(lost, "idle")
+
+
+def test_a_stop_says_whether_a_person_declined() -> None:
+    """P-27: a stop without a declined call is an interrupt."""
+    assert stop_reason("bash") == "declined"
+    assert stop_reason(None) == "interrupted"
 
 
 def test_nobody_releases_what_nobody_owns() -> None:

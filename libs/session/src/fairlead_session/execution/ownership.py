@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 from fairlead_schema.events import ExecutionClaimed, ExecutionReleased, SessionEvent
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import RunnerId
+from fairlead_session.execution.rest import rest_rule
 from fairlead_session.state.session import Session
 
 ProcessLife: TypeAlias = Literal["alive", "gone", "silent"]
@@ -35,6 +36,18 @@ def owns(session: Session, runner: RunnerId, generation: int) -> bool:
     """Whether this runner's claim is still the last one."""
     owner = session.execution.owner
     return owner is not None and (owner.runner, owner.generation) == (runner, generation)
+
+
+def needs_release(session: Session, reason: RestReason) -> bool:
+    """Whether a session as the log has it needs a release before it rests for this reason.
+
+    Without an owner and an attempt in the log nothing has begun. A rest that says nothing new then
+    leaves the log as it is.
+    """
+    execution = session.execution
+    if execution.owner is not None or session.turn.attempt is not None:
+        return True
+    return not (rest_rule(reason).finished or reason == execution.rested)
 
 
 def release(

@@ -108,3 +108,8 @@ _NOT_AT_REST: Final = RestRule("it does not rest", "it goes on")
 def rest_rule(rested: RestReason | None) -> RestRule:
     """The rule of a reason. Without a reason the session does not rest, and nothing applies."""
     return _NOT_AT_REST if rested is None else REST_RULES[rested]
+
+
+def stop_reason(declined: str | None) -> RestReason:
+    """Why a session rests after a stop. `declined` names what a person declined, if that stopped it."""
+    return "declined" if declined else "interrupted"

@@ -29,8 +29,7 @@ from fairlead_schema.events import (
     ToolSucceeded,
     TurnRetried,
 )
-from fairlead_schema.events.execution import RestReason
-from fairlead_session.execution.rest import REST_RULES
+from fairlead_session.execution.rest import REST_RULES, stop_reason
 from fairlead_session.frozen import replace
 from fairlead_session.state.execution import (
     CallKey,
@@ -131,8 +130,7 @@ def _interrupt(execution: Execution, event: InterruptRequested, _seq: int) -> Ex
     dropped = replace(execution, work_requested=False, compaction_requested=False)
     if execution.owner or execution.attempt or execution.open_calls:
         return replace(dropped, interrupt=Interrupt(event.declined))
-    reason: RestReason = "declined" if event.declined else "interrupted"
-    rest = RestState(reason, event.declined)
+    rest = RestState(stop_reason(event.declined), event.declined)
     return replace(dropped, owed=False, interrupt=None, rest=rest)
 
 

@@ -20,7 +20,7 @@ from fairlead_session.execution.recovery import (
     settle_attempt,
     stop_open_work,
 )
-from fairlead_session.execution.rest import rest_rule
+from fairlead_session.execution.rest import rest_rule, stop_reason
 from fairlead_session.execution.retry import retry_wait_s
 from fairlead_session.next_move import (
     AwaitCalls,
@@ -135,7 +135,7 @@ class Drain:
         await interrupt_children(self._context.eventlog, writer.at, writer.session)
         declined = writer.session.execution.declined
         writer.stage(*stop_open_work(writer.session))
-        return await self._ownership.rest("declined" if declined else "interrupted", declined)
+        return await self._ownership.rest(stop_reason(declined), declined)
 
     def _recover(self, attempt: Attempt) -> None:
         """Settle the attempt of a dead owner, as the recovery policy says."""

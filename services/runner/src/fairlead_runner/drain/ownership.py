@@ -7,7 +7,14 @@ from fairlead_eventlog.errors import LogError
 from fairlead_runner.drain.staged_writer import StagedWriter, StaleDecision
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_schema.events.execution import RestReason
-from fairlead_session.execution.ownership import OwnedByOther, ProcessLife, claim, owns, release
+from fairlead_session.execution.ownership import (
+    OwnedByOther,
+    ProcessLife,
+    claim,
+    needs_release,
+    owns,
+    release,
+)
 from fairlead_session.execution.recovery import stop_open_work
 from fairlead_session.next_move import is_moving
 from fairlead_session.state.session import Session
@@ -54,9 +61,7 @@ class Ownership:
         writer = self._writer
         if not self.holds():
             raise StaleDecision  # The session passed to another runner during a wait.
-        durable = writer.durable
-        untouched = durable.execution.owner is None and durable.turn.attempt is None
-        if untouched and reason in {"idle", durable.execution.rested}:
+        if not needs_release(writer.durable, reason):
             writer.unstage()
             return True
         writer.stage(release(writer.session, reason, detail=detail, wake_at=wake_at))
