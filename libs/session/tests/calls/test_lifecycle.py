@@ -25,6 +25,7 @@ from fairlead_schema.events import (
     ToolCalled,
     ToolDeferred,
     ToolFailed,
+    ToolProgressed,
     ToolStarted,
     ToolSucceeded,
 )
@@ -171,6 +172,22 @@ def test_a_settlement_carries_what_the_tool_returned() -> None:
     assert isinstance(event, ToolSucceeded)
     assert (event.structured, event.content) == ({"ok": True}, (TextContent(text="ok"),))
     assert then(now, event).execution.work_requested
+
+
+def test_a_failure_keeps_progress_that_is_not_in_the_log() -> None:
+    """E-28: the progress is written with the failure. A success replaces it."""
+    now = session(called(), started())
+    call, content = only(now), (TextContent(text="half"),)
+    unwritten = ({"done": 5}, content)
+    progressed = ToolProgressed(
+        assistant_message_id="msg_a", call_id="call_1", structured={"done": 5}, content=content
+    )
+
+    failed = settle(now, call, Failed("boom"), unwritten)
+
+    assert failed == (progressed, *settle(now, call, Failed("boom")))
+    assert settle(now, call, DONE, unwritten) == settle(now, call, DONE)
+    assert settle(then(now, *failed), call, Failed("boom"), unwritten) == ()
 
 
 def test_a_call_that_never_ran_can_fail() -> None:

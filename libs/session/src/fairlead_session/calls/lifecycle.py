@@ -98,6 +98,9 @@ class Failed:
 
 Outcome: TypeAlias = Succeeded | Failed
 
+ProgressReport: TypeAlias = tuple[Mapping[str, Any], tuple[ToolContent, ...]]
+"""How far a tool says that it is: structured, and as content for people."""
+
 HaltReason: TypeAlias = Literal["interrupted", "lost"]
 """Why a run must stop: the session was interrupted or purged, or another worker has the call."""
 
@@ -137,11 +140,21 @@ def begin(
     return Begin(event, call)
 
 
-def settle(session: Session, call: UnsettledCall, outcome: Outcome) -> tuple[SessionEvent, ...]:
-    """Settle a call once. Nothing if it is settled, or another worker has started it since."""
+def settle(
+    session: Session,
+    call: UnsettledCall,
+    outcome: Outcome,
+    unwritten: ProgressReport | None = None,
+) -> tuple[SessionEvent, ...]:
+    """Settle a call once. Nothing if it is settled, or another worker has started it since.
+
+    A failure keeps the last progress, so progress that is not in the log is written with it (E-28).
+    """
     if find_call(session, call.assistant_message_id, call.call_id) != call:
         return ()
-    return settlement_events(call, outcome)
+    kept = unwritten if isinstance(outcome, Failed) else None
+    last = () if kept is None else progress(session, call, *kept)
+    return (*last, *settlement_events(call, outcome))
 
 
 def settlement_events(call: UnsettledCall, outcome: Outcome) -> tuple[SessionEvent, ...]:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from fairlead_eventlog.errors import CommitTooLarge, LogError, SessionErased
 from fairlead_eventlog.ports import Deltas
@@ -12,7 +12,7 @@ from fairlead_schema.events import SessionEvent
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import TextContent, ToolContent
-from fairlead_session.calls.lifecycle import progress
+from fairlead_session.calls.lifecycle import ProgressReport, progress
 from fairlead_session.calls.output_bounds import OutputLimits, shorten
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
@@ -23,8 +23,6 @@ log = logging.getLogger(__name__)
 
 LIVE_LENGTH_MAX: Final = 16 * 1024
 SKIPPED: Final = "\n[... skipped ...]\n"
-
-ProgressReport: TypeAlias = tuple[dict[str, Any], tuple[ToolContent, ...]]
 
 
 class CallProgress:

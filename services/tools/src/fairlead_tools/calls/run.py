@@ -8,14 +8,14 @@ from typing import Final
 from fairlead_eventlog.connection import EventLog
 from fairlead_schema.subjects import Address
 from fairlead_service.supervise import cancel_and_wait
-from fairlead_session.calls.lifecycle import Outcome, Succeeded
+from fairlead_session.calls.lifecycle import Outcome, ProgressReport, Succeeded
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_tools.calls.decision import Runnable
 from fairlead_tools.calls.interrupts import watch_interrupts
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.output import OutputRetention
-from fairlead_tools.calls.progress import CallProgress, ProgressReport
+from fairlead_tools.calls.progress import CallProgress
 from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.calls.tool_run import Stopped, ToolRun
 from fairlead_tools.outputs import open_output_file

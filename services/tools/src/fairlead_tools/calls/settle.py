@@ -16,8 +16,8 @@ from fairlead_session.calls.lifecycle import (
     Failed,
     NotOpen,
     Outcome,
+    ProgressReport,
     defer,
-    progress,
     settle,
 )
 from fairlead_session.fold.calls import find_call
@@ -26,7 +26,6 @@ from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.decision import Duplicate, LeftToOthers, SettledAtOnce, WaitsForAnswer
 from fairlead_tools.calls.log import CallLog
-from fairlead_tools.calls.progress import ProgressReport
 from fairlead_tools.calls.request import Handled, LeaveInQueue, PutBack, TakenRequest
 from fairlead_tools.calls.run import RunResult
 from fairlead_tools.calls.subagents import Subagents
@@ -172,11 +171,9 @@ class SettlePhase:
 async def _decide_settlement(
     call: UnsettledCall, outcome: Outcome, unwritten: ProgressReport | None, session: Session
 ) -> tuple[tuple[SessionEvent, ...], bool]:
-    """The settlement, and whether it counts. A failure keeps the last progress with it (E-28)."""
-    events = settle(session, call, outcome)
-    if not events or unwritten is None or not isinstance(outcome, Failed):
-        return events, bool(events)
-    return (*progress(session, call, *unwritten), *events), True
+    """The settlement, and whether it counts."""
+    events = settle(session, call, outcome, unwritten)
+    return events, bool(events)
 
 
 async def _decide_deferral(
