@@ -153,20 +153,20 @@ async def test_a_failure_keeps_the_last_progress_also_unwritten(harness: Harness
 async def test_progress_that_a_busy_log_refused_is_kept_with_the_failure(harness: Harness) -> None:
     """E-28: a refused report is not in the log, so the settlement holds it."""
     harness.timings = replace(QUICK, progress_s=0.001, progress_s_max=60.0)
-    speaker = await call_speaker(harness)
+    reporter = await call_reporting_tool(harness)
     refused: list[object] = []
 
     async def refuse(drafts: object) -> None:
         refused.append(drafts)
         harness.log.before = None
-        speaker.raises = RuntimeError("boom")
-        speaker.opened.set()
+        reporter.raises = RuntimeError("boom")
+        reporter.opened.set()
         raise SessionBusy(AT)
 
     async with run_worker(harness.worker()):
-        await wait_until(lambda: bool(speaker.contexts))
+        await wait_until(lambda: bool(reporter.contexts))
         harness.log.before = refuse
-        await speaker.report("nearly")
+        await reporter.report("nearly")
         await wait_until(lambda: not harness.jobs)
 
     assert len(refused) == 1
@@ -178,18 +178,18 @@ async def test_progress_that_a_busy_log_refused_is_kept_with_the_failure(harness
 
 async def test_progress_that_a_busy_log_refused_is_written_later(harness: Harness) -> None:
     """E-28: the tool need not report again."""
-    speaker = await call_speaker(harness)
+    reporter = await call_reporting_tool(harness)
 
     async def refuse(_drafts: object) -> None:
         harness.log.before = None
         raise SessionBusy(AT)
 
     async with run_worker(harness.worker()):
-        await wait_until(lambda: bool(speaker.contexts))
+        await wait_until(lambda: bool(reporter.contexts))
         harness.log.before = refuse
-        await speaker.report("half")
+        await reporter.report("half")
         await wait_for_reports(harness, "half")
-        speaker.opened.set()
+        reporter.opened.set()
         await wait_until(lambda: not harness.jobs)
 
 
