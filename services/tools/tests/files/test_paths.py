@@ -1,5 +1,6 @@
 """Paths lead inside the location, or outside with an approval, and nowhere else."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -272,3 +273,25 @@ def test_without_a_record_a_path_outside_must_be_canonical(location: Path, outsi
         check_permitted(
             resolve(str(location), str(location.parent / "link/secret.txt")), "read", None
         )
+
+
+@pytest.mark.parametrize(("failures", "outcome"), [(1, "resolved"), (100, "refused")])
+def test_a_link_that_is_replaced_while_it_is_followed_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, outcome: str
+) -> None:
+    """L-05: Python reads a link that is no link any more as an invalid argument."""
+    (tmp_path / "file").write_text("x")
+    real, left = os.path.realpath, iter(range(failures))
+
+    def realpath(path: str, *, strict: bool = False) -> str:
+        if not strict and next(left, None) is not None:
+            raise OSError(errno.EINVAL, "Invalid argument", path)
+        return real(path, strict=strict)
+
+    monkeypatch.setattr(os.path, "realpath", realpath)
+
+    if outcome == "refused":
+        with pytest.raises(PathRefused, match="keeps changing"):
+            resolve(str(tmp_path), "file")
+    else:
+        assert resolve(str(tmp_path), "file").root == tmp_path

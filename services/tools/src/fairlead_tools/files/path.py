@@ -10,13 +10,26 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from errno import EACCES, EEXIST, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, EPERM, EROFS
+from errno import (
+    EACCES,
+    EEXIST,
+    EINVAL,
+    EISDIR,
+    ELOOP,
+    ENAMETOOLONG,
+    ENOENT,
+    ENOTDIR,
+    ENXIO,
+    EPERM,
+    EROFS,
+)
 from pathlib import Path
 from typing import Final
 
 from fairlead_session.people.permission import Need
 
 EXTERNAL: Final = "external_directory"
+LINK_TRIES_MAX: Final = 10
 
 # A directory on the way needs no read permission.
 _PASS: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -65,13 +78,24 @@ def is_path_error(error: OSError) -> bool:
     return error.errno in _EXPECTED
 
 
+def _follow_links(path: str) -> Path:
+    """Follow every link. A link that is replaced meanwhile is read again, a few times."""
+    for _ in range(LINK_TRIES_MAX):
+        try:
+            return Path(os.path.realpath(path))
+        except OSError as error:
+            if error.errno != EINVAL:
+                raise
+    raise PathRefused(f"the path keeps changing: {path!r}")
+
+
 def resolve(directory: str, path: str) -> Place:
     """Resolve a path from a location. Raises PathRefused, or OSError if the location is missing."""
     root = Path(os.path.realpath(directory, strict=True))
     try:
         inner = _inner(directory, root, path)
         lexical = _normal(path) if inner is None else os.path.join(root, inner)  # noqa: PTH118
-        canonical = Path(os.path.realpath(lexical))
+        canonical = _follow_links(lexical)
         boundary = _boundary(canonical)
     except ValueError as error:
         raise PathRefused(f"not a path: {path!r}") from error
