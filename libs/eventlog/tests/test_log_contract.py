@@ -57,6 +57,14 @@ async def test_sequences_are_contiguous_from_one_over_all_commits(
     assert (await eventlog.log.head(at)).seq == 6
 
 
+async def test_the_log_keeps_the_caller_of_a_commit(eventlog: EventLog, at: Address) -> None:
+    stored = await eventlog.log.append(at, ids.commit_id(), drafts(1), after=START, by="key:ci")
+
+    page = await eventlog.log.read(at, after=START)
+    assert page.commits == (stored,)
+    assert page.commits[0].commit.by == "key:ci"
+
+
 async def test_a_stale_append_is_a_conflict_and_writes_nothing(
     eventlog: EventLog, at: Address
 ) -> None:

@@ -13,6 +13,7 @@ from fairlead_eventlog.provision import provision
 from fairlead_eventlog.session_cache import SessionCache, Versioned
 from fairlead_eventlog.session_writer import AssumedState, Decide, SessionWriter
 from fairlead_schema.events import SessionEvent, SyntheticAdded
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
@@ -36,14 +37,20 @@ class FaultyLog:
         self.on_lost: Callable[[], Awaitable[object]] | None = None
 
     async def append(
-        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+        self,
+        at: Address,
+        commit_id: CommitId,
+        drafts: tuple[Draft, ...],
+        *,
+        after: Head,
+        by: PrincipalName | None = None,
     ) -> StoredCommit:
         self.commit_ids.append(commit_id)
         if self.fail_before:
             self.fail_before -= 1
             raise LogUnavailable("the server is away")
         try:
-            stored = await self._log.append(at, commit_id, drafts, after=after)
+            stored = await self._log.append(at, commit_id, drafts, after=after, by=by)
         except AppendConflict:
             self.conflicts += 1
             raise

@@ -23,6 +23,7 @@ WIRE = {
 }
 # Errors that Fairlead adds (section 8).
 ADDED = {
+    "ForbiddenError": 403,
     "ToolOutputNotFoundError": 404,
     "CursorExpiredError": 410,
     "TooLargeError": 413,
@@ -45,6 +46,7 @@ REFUSALS = [
     errors.LimitReached("1000 inputs are pending"),
     errors.InternalFailure("Unexpected error", ref="err_0a1b2c3d"),
     errors.ServiceUnavailable("Session wait is not available yet", service="session.wait"),
+    errors.Forbidden("The scope session:write is missing"),
 ]
 
 

@@ -220,3 +220,30 @@ def test_a_lift_that_gives_a_wrong_shape_is_malformed(monkeypatch: pytest.Monkey
 
     with pytest.raises(MalformedCommit, match=r"step\.ended\.1"):
         decode_event(stored_event(type=StepEnded.type, version=0, data={"finish": "stop"}))
+
+
+def test_a_commit_names_its_caller_once() -> None:
+    drafts = (Draft("evt_1", 1, SessionArchived()), Draft("evt_2", 2, SessionArchived()))
+    commit = Commit("cmt_1", record(drafts, after=0, by="key:ci"))
+
+    payload = encode(commit)
+
+    assert payload.count(b"key:ci") == 1
+    assert decode(payload) == commit
+    assert decode(payload).by == "key:ci"
+
+
+def test_a_commit_without_a_caller_keeps_its_old_bytes() -> None:
+    commit = Commit("cmt_1", record((Draft("evt_1", 1, SessionArchived()),), after=0))
+
+    assert b'"by"' not in encode(commit)
+    assert decode(encode(commit)).by is None
+
+
+def test_a_caller_that_is_no_text_is_malformed() -> None:
+    payload = encode(
+        Commit("cmt_1", record((Draft("evt_1", 1, SessionArchived()),), after=0, by="local"))
+    )
+
+    with pytest.raises(MalformedCommit, match="by is 7"):
+        decode(payload.replace(b'"by":"local"', b'"by":7'))

@@ -17,6 +17,7 @@ from fairlead_cli.embedded.ports import free_port
 from fairlead_schema import subjects
 from fairlead_schema.errors import Conflict, Refused, ServiceUnavailable
 from fairlead_schema.model import InputModel, Model
+from fairlead_service.rpc.caller import current_caller
 from fairlead_service.rpc.server import ANY_TENANT, RpcServer, TenantParam
 from fairlead_testing.nats import Server
 
@@ -66,7 +67,8 @@ async def perform(word: str, tenant: str, command: Greeting) -> Greeted:
             await asyncio.sleep(0.3)
         case _:
             pass
-    return Greeted(text=f"{word} {command.name}" * command.times, tenant_id=tenant)
+    text = f"{word} {command.name}" * command.times
+    return Greeted(text=text, tenant_id=tenant, note=current_caller())
 
 
 def away(error: Away) -> Refused:
@@ -132,6 +134,23 @@ async def test_an_answer_holds_data_without_absent_keys(client: Client, greet_su
     answer = await request(client, greet_subject, {"name": "Ada"})
 
     assert answer == {"data": {"text": "hello Ada", "tenantID": "acme"}}
+
+
+async def test_a_handler_knows_the_caller_that_a_service_names(
+    client: Client, greet_subject: str
+) -> None:
+    headers = {subjects.BY_HEADER: "key:ci"}
+    message = await client.request(greet_subject, b'{"name":"Ada"}', WAIT_S, headers=headers)
+
+    assert json.loads(message.data)["data"]["note"] == "key:ci"
+    assert "note" not in (await request(client, greet_subject, {"name": "Ada"}))["data"]
+
+
+async def test_a_caller_that_is_no_principal_is_refused(client: Client, greet_subject: str) -> None:
+    headers = {subjects.BY_HEADER: "root"}
+    message = await client.request(greet_subject, b'{"name":"Ada"}', WAIT_S, headers=headers)
+
+    assert json.loads(message.data)["error"]["_tag"] == "InvalidRequestError"
 
 
 async def test_json_is_read_whatever_the_headers_say(client: Client, greet_subject: str) -> None:

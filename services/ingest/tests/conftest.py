@@ -22,6 +22,7 @@ from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.events import SessionEvent
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, TenantId
 from fairlead_schema.model import Model
 from fairlead_schema.record import Draft
@@ -51,10 +52,16 @@ class BusyLog(MemoryLog):
 
     @override
     async def append(
-        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+        self,
+        at: Address,
+        commit_id: CommitId,
+        drafts: tuple[Draft, ...],
+        *,
+        after: Head,
+        by: PrincipalName | None = None,
     ) -> StoredCommit:
         await asyncio.sleep(0)
-        return await super().append(at, commit_id, drafts, after=after)
+        return await super().append(at, commit_id, drafts, after=after, by=by)
 
 
 def settings(wake_timings: WakeTimings | None = None, **ingest: int) -> IngestSettings:

@@ -29,6 +29,7 @@ from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema import subjects
 from fairlead_schema.context import ContextSample, Observation, ObservedSource
 from fairlead_schema.events import PromptAdmitted, SessionCreated, SessionEvent
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Delivery, Prompt
@@ -99,11 +100,17 @@ class WatchedLog(MemoryLog):
 
     @override
     async def append(
-        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+        self,
+        at: Address,
+        commit_id: CommitId,
+        drafts: tuple[Draft, ...],
+        *,
+        after: Head,
+        by: PrincipalName | None = None,
     ) -> StoredCommit:
         if self.before is not None:
             await self.before(drafts)
-        return await super().append(at, commit_id, drafts, after=after)
+        return await super().append(at, commit_id, drafts, after=after, by=by)
 
 
 @dataclass

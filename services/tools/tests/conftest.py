@@ -34,6 +34,7 @@ from fairlead_schema.events import (
     ToolStarted,
     ToolSucceeded,
 )
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
@@ -87,11 +88,17 @@ class WatchedLog(MemoryLog):
 
     @override
     async def append(
-        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+        self,
+        at: Address,
+        commit_id: CommitId,
+        drafts: tuple[Draft, ...],
+        *,
+        after: Head,
+        by: PrincipalName | None = None,
     ) -> StoredCommit:
         if self.before is not None:
             await self.before(drafts)
-        return await super().append(at, commit_id, drafts, after=after)
+        return await super().append(at, commit_id, drafts, after=after, by=by)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, Protocol, Self, TypeAlias
 from fairlead_eventlog.slots import Slots
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
 from fairlead_schema.permission import SavedPermission
 from fairlead_schema.record import Commit, Draft
@@ -50,9 +51,15 @@ class SessionLog(Protocol):
     """One ordered log per session."""
 
     async def append(
-        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+        self,
+        at: Address,
+        commit_id: CommitId,
+        drafts: tuple[Draft, ...],
+        *,
+        after: Head,
+        by: PrincipalName | None = None,
     ) -> StoredCommit:
-        """Store all drafts as one commit if the session is still at `after`.
+        """Store all drafts as one commit if the session is still at `after`; `by` is the caller.
 
         Appending a commit id that is stored already returns that commit.
         Raises AppendConflict, CommitTooLarge, LogUnavailable.
@@ -287,8 +294,13 @@ class OutputStore(Protocol):
 class Requests(Protocol):
     """Request and reply between services."""
 
-    async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
-        """One answer. Raises NoResponders (nobody serves it) or LogUnavailable (no answer in time)."""
+    async def request(
+        self, subject: str, body: bytes, *, timeout_s: float, by: PrincipalName | None = None
+    ) -> bytes:
+        """One answer. `by` names the principal on whose behalf a service asks.
+
+        Raises NoResponders (nobody serves it) or LogUnavailable (no answer in time).
+        """
 
 
 class ToolRegistrations(Protocol):

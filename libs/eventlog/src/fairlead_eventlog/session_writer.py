@@ -12,6 +12,7 @@ from fairlead_eventlog.errors import AppendConflict, LogUnavailable, SessionBusy
 from fairlead_eventlog.ports import Head, SessionLog
 from fairlead_eventlog.session_cache import SessionCache, Versioned
 from fairlead_schema.events import SessionEvent
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, EventId
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
@@ -48,6 +49,13 @@ class AssumedState(NamedTuple, Generic[State]):
     @property
     def head(self) -> Head:
         return self.versioned.head
+
+
+class CommitStamp(NamedTuple):
+    """The id of a commit, the same in all its tries, and its caller."""
+
+    id: CommitId
+    by: PrincipalName | None
 
 
 class Written(NamedTuple, Generic[State, Value]):
@@ -90,15 +98,16 @@ class SessionWriter(Generic[State]):
         decide: Decide[State, Value],
         *,
         assumed: AssumedState[State] | None = None,
+        by: PrincipalName | None = None,
     ) -> Written[State, Value]:
-        """Write what `decide` returns. After a conflict, read on and decide again.
+        """Write what `decide` returns, on behalf of `by`. After a conflict, read on and decide again.
 
         An assumed state spares the first read. A decision from it counts only if it is written:
         to write nothing is decided from the log. Raises SessionBusy, SessionErased,
         CommitTooLarge, LogUnavailable, RecordError.
         """
         async with self.lock(at):
-            commit_id = self._ids.commit_id()
+            stamp = CommitStamp(self._ids.commit_id(), by)
             current = None if assumed is None or self.is_behind(at, assumed) else assumed
             is_read = False
             for _ in count() if self._tries_max is None else range(self._tries_max):
@@ -111,7 +120,7 @@ class SessionWriter(Generic[State]):
                     current = None
                     continue
                 try:
-                    return Written(await self._append(at, current, events, commit_id), value)
+                    return Written(await self._append(at, current, events, stamp), value)
                 except AppendConflict:
                     current, is_read = await self._catch_up(at, current), True
         raise SessionBusy(at)
@@ -174,12 +183,12 @@ class SessionWriter(Generic[State]):
         at: Address,
         base: AssumedState[State],
         events: tuple[SessionEvent, ...],
-        commit_id: CommitId,
+        stamp: CommitStamp,
     ) -> AssumedState[State]:
         drafts = self.drafts(events)
         while True:
             try:
-                stored = await self._log.append(at, commit_id, drafts, after=base.head)
+                stored = await self._log.append(at, stamp.id, drafts, after=base.head, by=stamp.by)
             except LogUnavailable:
                 if not self._wait_for_log:
                     raise

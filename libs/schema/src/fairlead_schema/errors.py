@@ -3,7 +3,8 @@
 Refused
 ├── InvalidRequest        400  the request does not fit its contract: correct it
 ├── InvalidCursor         400  the cursor is malformed or of another listing: start without it
-├── Unauthorized          401  send credentials
+├── Unauthorized          401  send credentials that are valid now
+├── Forbidden             403  the principal lacks a scope: ask for it
 ├── SessionNotFound       404  create the session first
 ├── MessageNotFound       404  the session has no such message
 ├── PermissionNotFound    404  the permission request is not pending
@@ -78,8 +79,12 @@ class InvalidCursor(Refused):
 class Unauthorized(Refused):
     tag, status = "UnauthorizedError", 401
 
-    def __init__(self) -> None:
-        super().__init__("Authentication required")
+    def __init__(self, reason: str = "Authentication required") -> None:
+        super().__init__(reason)
+
+
+class Forbidden(Refused):
+    tag, status = "ForbiddenError", 403
 
 
 class SessionNotFound(Refused):
@@ -159,6 +164,7 @@ _BY_TAG: dict[str, type[Refused]] = {
         InvalidRequest,
         InvalidCursor,
         Unauthorized,
+        Forbidden,
         SessionNotFound,
         MessageNotFound,
         PermissionNotFound,

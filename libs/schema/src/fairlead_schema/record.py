@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from fairlead_schema.events import BY_TYPE, SessionEvent
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, EventId
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
@@ -49,6 +50,8 @@ class Recorded:
     seq: int
     time: int
     event: SessionEvent
+    by: PrincipalName | None = None
+    """The caller of the commit. The log stores it once per commit, not in each event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,18 @@ class Commit:
     id: CommitId
     events: tuple[Recorded, ...]
 
+    @property
+    def by(self) -> PrincipalName | None:
+        """The principal on whose behalf the commit was written; None for the services' own work."""
+        return self.events[0].by
 
-def record(drafts: tuple[Draft, ...], *, after: int) -> tuple[Recorded, ...]:
-    """Give the drafts the seqs that follow `after`."""
+
+def record(
+    drafts: tuple[Draft, ...], *, after: int, by: PrincipalName | None = None
+) -> tuple[Recorded, ...]:
+    """Give the drafts the seqs that follow `after`, and the caller of their commit."""
     return tuple(
-        Recorded(draft.id, after + offset, draft.time, draft.event)
+        Recorded(draft.id, after + offset, draft.time, draft.event, by)
         for offset, draft in enumerate(drafts, start=1)
     )
 
@@ -82,22 +92,28 @@ def event_json(recorded: Recorded) -> dict[str, Any]:
 
 def encode(commit: Commit) -> bytes:
     """The bytes of one log message."""
-    return to_json({"id": commit.id, "events": [event_json(event) for event in commit.events]})
+    events = [event_json(event) for event in commit.events]
+    if commit.by is None:
+        return to_json({"id": commit.id, "events": events})
+    return to_json({"id": commit.id, "by": commit.by, "events": events})
 
 
 def decode(payload: bytes) -> Commit:
     """Read one log message. Raises UnknownEvent or MalformedCommit; never skips an event."""
     try:
         raw = from_json(payload)
-        id_, events = raw["id"], tuple(decode_event(item) for item in raw["events"])
-    except (ValueError, KeyError, TypeError) as error:
+        id_, by = raw["id"], raw.get("by")
+        events = tuple(decode_event(item, by) for item in raw["events"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MalformedCommit(str(error)) from error
     if not isinstance(id_, str) or not events:
         raise MalformedCommit("a commit has an id and at least one event")
+    if not isinstance(by, str | None):
+        raise MalformedCommit(f"by is {by!r} and must be the name of a principal")
     return Commit(id_, events)
 
 
-def decode_event(raw: Mapping[str, Any]) -> Recorded:
+def decode_event(raw: Mapping[str, Any], by: PrincipalName | None = None) -> Recorded:
     """Read one stored event, and upcast an older version to the current one."""
     type_, version, data = raw["type"], raw["version"], raw["data"]
     while (type_, version) not in BY_TYPE:
@@ -112,4 +128,4 @@ def decode_event(raw: Mapping[str, Any]) -> Recorded:
     id_, seq, time = raw["id"], raw["seq"], raw["time"]
     if (type(id_), type(seq), type(time)) != (str, int, int):
         raise MalformedCommit(f"{type_}.{version}: id {id_!r}, seq {seq!r}, time {time!r}")
-    return Recorded(id_, seq, time, event)
+    return Recorded(id_, seq, time, event, by)

@@ -9,6 +9,8 @@ PARTITIONS = 64
 SHARDS = 8
 
 ROOT = "fairlead"
+BY_HEADER = "Fairlead-By"
+"""The header with the principal of a request. It counts only on subjects of services."""
 
 
 class Address(NamedTuple):
@@ -68,6 +70,11 @@ def message(tenant: TenantId, message_id: MessageId) -> str:
 
 def api(tenant: TenantId, verb: str) -> str:
     return f"{ROOT}.api.{tenant}.{verb}"
+
+
+def as_principal(tenant: TenantId, principal: str, verb: str) -> str:
+    """The subject of a verb for a tenant's own client. NATS grants it to that principal alone."""
+    return f"{ROOT}.as.{tenant}.{principal}.{verb}"
 
 
 def application_tool_prefix(tenant: TenantId) -> str:

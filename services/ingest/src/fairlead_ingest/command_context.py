@@ -16,6 +16,7 @@ from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.rpc.caller import current_caller
 from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state.session import Session
 
@@ -65,6 +66,8 @@ class CommandContext:
     ) -> Committed | Refusal:
         """Write what `decide` returns. If another writer was first, decide again after its commit.
 
+        The commit names the principal of the request that runs now.
+
         A caller that has just read the session passes it as `assumed` to spare another read.
         """
 
@@ -74,7 +77,7 @@ class CommandContext:
 
         state = None if assumed is None else AssumedState(assumed)
         try:
-            written = await self._writer.commit(at, choose, assumed=state)
+            written = await self._writer.commit(at, choose, assumed=state, by=current_caller())
         except SessionBusy as busy:
             reason = "The session is too busy to write to now"
             raise ServiceUnavailable(reason, service="session.log") from busy

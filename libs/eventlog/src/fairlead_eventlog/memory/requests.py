@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
+from fairlead_schema.identity.principal import PrincipalName
 
 RequestAnswer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
@@ -14,8 +15,12 @@ class MemoryRequests:
 
     def __init__(self) -> None:
         self.answerers: dict[str, RequestAnswer] = {}
+        self.callers: list[PrincipalName | None] = []
 
-    async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
+    async def request(
+        self, subject: str, body: bytes, *, timeout_s: float, by: PrincipalName | None = None
+    ) -> bytes:
+        self.callers.append(by)
         if subject not in self.answerers:
             raise NoResponders(subject)
         try:

@@ -15,6 +15,7 @@ from fairlead_eventlog.ports import (
 )
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
 from fairlead_schema import subjects
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId
 from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import SHARDS, Address
@@ -33,7 +34,13 @@ class MemoryLog:
         self._appended = asyncio.Condition()
 
     async def append(
-        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+        self,
+        at: Address,
+        commit_id: CommitId,
+        drafts: tuple[Draft, ...],
+        *,
+        after: Head,
+        by: PrincipalName | None = None,
     ) -> StoredCommit:
         commits = self._sessions[at]
         current = commits[-1].position if commits else 0
@@ -42,7 +49,7 @@ class MemoryLog:
                 if isinstance(commit, StoredCommit) and commit.commit.id == commit_id:
                     return commit
             raise AppendConflict(at, expected=after.position, actual=current)
-        payload = encode(Commit(commit_id, record(drafts, after=after.seq)))
+        payload = encode(Commit(commit_id, record(drafts, after=after.seq, by=by)))
         if len(payload) > COMMIT_BYTES_MAX:
             raise CommitTooLarge(at, len(payload), COMMIT_BYTES_MAX)
         return require_readable(await self.append_raw(at, payload))

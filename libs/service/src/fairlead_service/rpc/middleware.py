@@ -14,6 +14,7 @@ from prometheus_client import REGISTRY
 from typing_extensions import override
 
 from fairlead_service.rpc.answers import TENANT, Answer, Answerer, invalid_parameter
+from fairlead_service.rpc.caller import caller_of
 from fairlead_service.rpc.service_api import Endpoint
 
 
@@ -47,7 +48,8 @@ class AnswerMiddleware(BaseMiddleware):
         self, call_next: Callable[[Any], Awaitable[Any]], msg: StreamMessage[Any]
     ) -> Answer:
         try:
-            return self._answerer.succeed(await call_next(msg))
+            with caller_of(msg.headers):
+                return self._answerer.succeed(await call_next(msg))
         except ParameterError as error:
             refusal = invalid_parameter(error) or error
             return self._answerer.refuse(refusal, request=msg.raw_message.subject)

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from time import perf_counter_ns
 from typing import Any, Final, Protocol, TypeAlias
 
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
 from fairlead_service.rpc.answers import Answerer, parse_tenant
+from fairlead_service.rpc.caller import caller_of
 from fairlead_service.rpc.service_api import Endpoint
 
 log = logging.getLogger(__name__)
@@ -24,6 +26,7 @@ class Message(Protocol):
     subject: str
     reply: str
     data: bytes
+    headers: dict[str, str] | None
 
     async def respond(self, data: bytes) -> None: ...
 
@@ -56,6 +59,10 @@ class ThinVerb:
         """Wait until every request that was taken is answered."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
+    async def _perform_as_caller(self, message: Message, tenant: str, command: Model) -> Model:
+        with caller_of(message.headers):
+            return await self._perform(parse_tenant(tenant), command)
+
     async def _answer(self, message: Message) -> None:
         """Answer one request, and free the slot that `take` got for it."""
         began = perf_counter_ns()
@@ -64,7 +71,7 @@ class ThinVerb:
             answer = await self._answerer.answer(
                 self.endpoint.request,
                 message.data,
-                lambda command: self._perform(parse_tenant(tenant), command),
+                partial(self._perform_as_caller, message, tenant),
             )
             self.endpoint.count(perf_counter_ns() - began, answer.refused)
             if message.reply:

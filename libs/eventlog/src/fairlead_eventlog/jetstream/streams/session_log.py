@@ -21,6 +21,7 @@ from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.ports import START, CommitPage, Head, StoredCommit
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
 from fairlead_schema import subjects
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId
 from fairlead_schema.record import Commit, Draft, RecordError, decode, encode, record
 from fairlead_schema.subjects import Address
@@ -40,9 +41,15 @@ class JetStreamLog:
         self._link = link
 
     async def append(
-        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+        self,
+        at: Address,
+        commit_id: CommitId,
+        drafts: tuple[Draft, ...],
+        *,
+        after: Head,
+        by: PrincipalName | None = None,
     ) -> StoredCommit:
-        commit = Commit(commit_id, record(drafts, after=after.seq))
+        commit = Commit(commit_id, record(drafts, after=after.seq, by=by))
         payload = encode(commit)
         limit = min(COMMIT_BYTES_MAX, self._link.payload_bytes_max)
         if len(payload) > limit:
