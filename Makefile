@@ -2,7 +2,7 @@
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 RUN := $(UV) run --locked --no-sync
 
-.PHONY: check sync format lint types layers unit integration test demo up bench coverage chaos
+.PHONY: check sync format lint types layers unit integration test demo up bench coverage chaos sbom audit
 
 # Four checks at once: they share two cores, and one runs while another waits.
 check: $(filter .tools/bin/uv,$(UV))
@@ -55,3 +55,11 @@ coverage: sync
 # make chaos SECONDS=300 SEED=7
 chaos: sync
 	CHAOS_SECONDS=$(SECONDS) CHAOS_SEED=$(SEED) $(RUN) pytest tests/chaos -q -s
+
+# What a release contains, as CycloneDX.
+sbom: $(filter .tools/bin/uv,$(UV))
+	$(UV) export --locked --all-packages --no-dev --quiet --preview-features sbom-export --format cyclonedx1.5 --output-file sbom.json
+
+# Known vulnerabilities of the locked packages. It asks a public database, so it needs the internet.
+audit: $(filter .tools/bin/uv,$(UV))
+	$(UV) audit --locked
