@@ -12,7 +12,7 @@ from fairlead_schema.events import (
 from fairlead_schema.message import SystemMessage
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import Reducers
-from fairlead_session.fold.transcript import compacted_seq, revert_seq
+from fairlead_session.fold.transcript import revert_seq
 from fairlead_session.frozen import replace
 from fairlead_session.state.session import Epoch, Session
 
@@ -36,7 +36,7 @@ def _move(_session: Session, _event: SessionMoved, _recorded: Recorded) -> None:
 
 def _start_of_replacement(session: Session, seq: int) -> int:
     """A replaced baseline begins at the compaction before it, unless an update came between."""
-    compacted = compacted_seq(session)
+    compacted = session.transcript.compacted_seq
     if compacted is None or (session.epoch and session.epoch.seq >= compacted):
         return seq
     updated = any(

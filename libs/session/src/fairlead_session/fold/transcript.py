@@ -3,7 +3,7 @@
 from typing import Final, get_args
 
 from fairlead_schema.events import CompactionEnded, RevertCommitted
-from fairlead_schema.message import CompactionMessage, Message, SystemMessage
+from fairlead_schema.message import Message, SystemMessage
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import Reducers
 from fairlead_session.fold.messages import MessageEvent, revise
@@ -11,14 +11,6 @@ from fairlead_session.frozen import replace
 from fairlead_session.persistent import PersistentList
 from fairlead_session.state.session import Session
 from fairlead_session.state.transcript import Transcript, TranscriptLine
-
-
-def compacted_seq(session: Session) -> int | None:
-    """The sequence of the newest compaction, if there is one."""
-    for line in reversed(session.transcript.lines):
-        if isinstance(line.message, CompactionMessage):
-            return line.seq
-    return None
 
 
 def revert_seq(session: Session, event: RevertCommitted) -> int | None:

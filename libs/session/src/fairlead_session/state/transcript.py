@@ -6,7 +6,7 @@ from typing import NamedTuple
 from immutables import Map
 
 from fairlead_schema.ids import MessageId
-from fairlead_schema.message import AssistantMessage, Message
+from fairlead_schema.message import AssistantMessage, CompactionMessage, Message
 from fairlead_session.persistent import PersistentList, PersistentMap
 
 
@@ -27,6 +27,14 @@ class Transcript:
 
     lines: PersistentList[TranscriptLine] = field(default_factory=PersistentList)
     message_ids: PersistentMap[MessageId, None] = field(default_factory=Map)
+
+    @property
+    def compacted_seq(self) -> int | None:
+        """The sequence of the newest compaction, if there is one. History begins there."""
+        for line in reversed(self.lines):
+            if isinstance(line.message, CompactionMessage):
+                return line.seq
+        return None
 
     def find(self, message_id: MessageId) -> Message | None:
         """The message with this id. The search begins with the newest message."""

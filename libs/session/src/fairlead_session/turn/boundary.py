@@ -20,7 +20,6 @@ from fairlead_session.people.pending import withdraw_continue_question
 from fairlead_session.state.inbox import PendingInput
 from fairlead_session.state.session import Epoch, Session
 from fairlead_session.turn import epoch
-from fairlead_session.turn.history import compacted_seq
 
 _COMPACTED = "a compaction began history anew"
 _NO_UPDATE_POSSIBLE = "a source changed in a way that no update can tell"
@@ -81,7 +80,7 @@ def _compare(session: Session, stored: Epoch, sample: ContextSample) -> epoch.Co
 
 
 def _precedes_compaction(session: Session, stored: Epoch) -> bool:
-    return stored.seq < (compacted_seq(session) or 0)
+    return stored.seq < (session.transcript.compacted_seq or 0)
 
 
 def prepare_turn(

@@ -1,6 +1,6 @@
 """Session history: the messages of the next request, after the compaction and epoch cutoffs."""
 
-from fairlead_schema.message import CompactionMessage, Message, SystemMessage
+from fairlead_schema.message import Message, SystemMessage
 from fairlead_session.state.session import Session
 from fairlead_session.state.transcript import TranscriptLine
 
@@ -12,22 +12,10 @@ def history(session: Session) -> tuple[Message, ...]:
 
 def lines(session: Session) -> tuple[TranscriptLine, ...]:
     """The same messages, each with the sequence of the event that created it."""
-    newest = compacted_seq(session) or 0
+    newest = session.transcript.compacted_seq or 0
     since = session.epoch.seq if session.epoch else 0
     return tuple(
         line
         for line in session.transcript.lines
         if line.seq > (since if isinstance(line.message, SystemMessage) else newest - 1)
-    )
-
-
-def compacted_seq(session: Session) -> int | None:
-    """The sequence of the newest compaction, if there is one."""
-    return next(
-        (
-            line.seq
-            for line in reversed(session.transcript.lines)
-            if isinstance(line.message, CompactionMessage)
-        ),
-        None,
     )
