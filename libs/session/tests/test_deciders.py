@@ -61,6 +61,7 @@ from fairlead_session.people.pending import close_asks, withdraw_continue_questi
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import Attempt
 from fairlead_session.state.usage import Budget
+from fairlead_session.turn.step_end import end_step
 from fairlead_session.verify.verify import verify
 
 Decider: TypeAlias = Callable[[Session], object]
@@ -163,7 +164,7 @@ DECIDERS: Final[dict[str, Decider]] = {
     "recover": of_attempt(
         lambda session, attempt: recovery.settle_attempt(session, attempt, "ask", "que_2")
     ),
-    "end step": of_attempt(lambda _session, attempt: recovery.end_step(attempt)),
+    "end step": of_attempt(lambda _session, attempt: end_step(attempt)),
     "hand over": of_attempt(lambda _session, attempt: recovery.hand_over(attempt)),
     "overflow": overflow.fail_overflowed_step,
     "settle": lambda session: tuple(

@@ -33,7 +33,7 @@ from fairlead_schema.record import Commit, Recorded, decode, encode
 from fairlead_session.compaction.compaction import TRIES_MAX
 from fairlead_session.compaction.overflow import fail_overflowed_step
 from fairlead_session.execution.ownership import OwnedByOther, claim, owns, release
-from fairlead_session.execution.recovery import end_step, settle_attempt
+from fairlead_session.execution.recovery import settle_attempt
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.input.admission import admit
@@ -54,6 +54,7 @@ from fairlead_session.next_move import (
 from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, begin_epoch, dispatch, prepare_turn
 from fairlead_session.turn.epoch import Blocked
+from fairlead_session.turn.step_end import end_step
 from fairlead_session.turn.stream import TurnStream
 from fairlead_session.verify.unfinished import find_unfinished_work
 from fairlead_session.verify.verify import verify

@@ -29,9 +29,10 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.provider.events import ProviderFailure, ToolCall
 from fairlead_schema.tools.content import ErrorInfo, Executor
-from fairlead_session.execution.recovery import end_step, hand_over, settle_attempt, stop_open_work
+from fairlead_session.execution.recovery import hand_over, settle_attempt, stop_open_work
 from fairlead_session.next_move import AwaitCalls, DrainLimits, EndStep, Rest, TakeTurn, next_move
 from fairlead_session.state.session import Session
+from fairlead_session.turn.step_end import end_step
 from fairlead_session.turn.stream import TurnStream
 
 TURN = (CREATED, INITIALISED, admitted("msg_1"), admitted("msg_q", delivery="queue"), claimed(),

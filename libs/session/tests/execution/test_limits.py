@@ -36,7 +36,6 @@ from fairlead_session.execution.budget import TenantUsage
 from fairlead_session.execution.recovery import (
     INTERRUPTED_TOOL,
     RecoveryPolicy,
-    end_step,
     settle_attempt,
     stop_open_work,
 )
@@ -51,6 +50,7 @@ from fairlead_session.next_move import (
     next_move,
 )
 from fairlead_session.state.session import Session
+from fairlead_session.turn.step_end import end_step
 
 READY = (CREATED, INITIALISED, admitted("msg_1"), claimed(), promoted("msg_1"))
 

@@ -37,7 +37,6 @@ from fairlead_schema.tools.content import Executor
 from fairlead_session.execution.recovery import (
     INTERRUPTED_TOOL,
     INTERRUPTED_TURN,
-    end_step,
     fail_abandoned_calls,
     fail_unrecordable_turn,
     settle_attempt,
@@ -50,6 +49,7 @@ from fairlead_session.next_move import (
     next_move,
 )
 from fairlead_session.state.session import Session
+from fairlead_session.turn.step_end import end_step
 from fairlead_session.verify.verify import verify
 
 BEFORE = (CREATED, INITIALISED, admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())

@@ -50,7 +50,6 @@ from fairlead_schema.provider.events import (
 )
 from fairlead_schema.tools.content import Executor
 from fairlead_session.execution.recovery import (
-    end_step,
     fail_abandoned_calls,
     fail_unrecordable_turn,
     settle_attempt,
@@ -65,6 +64,7 @@ from fairlead_session.next_move import (
     next_move,
 )
 from fairlead_session.state.session import Session
+from fairlead_session.turn.step_end import end_step
 from fairlead_session.turn.stream import TurnStream
 from fairlead_session.turn.stream_calls import Offer, ProtocolViolation
 from fairlead_session.verify.verify import verify

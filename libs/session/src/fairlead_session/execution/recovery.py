@@ -9,7 +9,6 @@ from fairlead_schema.events import (
     QuestionAsked,
     ReasoningEnded,
     SessionEvent,
-    StepEnded,
     StepFailed,
     StepStarted,
     TextEnded,
@@ -22,6 +21,7 @@ from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.people.pending import close_asks
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import Attempt
+from fairlead_session.turn.step_end import end_step
 
 INTERRUPTED_TURN = "Provider turn interrupted"
 INTERRUPTED_TOOL = "Tool execution interrupted"
@@ -67,29 +67,6 @@ def stop_open_work(session: Session) -> tuple[SessionEvent, ...]:
     A stream that is complete still ends its step as it said.
     """
     return (*close_asks(session), *_interrupt_open_work(session))
-
-
-def end_step(attempt: Attempt) -> tuple[SessionEvent, ...]:
-    """End a step whose stream was complete before its local calls were settled."""
-    finished = attempt.finished
-    if finished is None:
-        return ()
-    if finished.error is not None:
-        return (
-            StepFailed(
-                assistant_message_id=attempt.assistant_message_id,
-                error=finished.error,
-                raised=finished.raised or None,
-            ),
-        )
-    return (
-        StepEnded(
-            assistant_message_id=attempt.assistant_message_id,
-            finish=finished.finish,
-            cost=finished.cost,
-            tokens=finished.tokens,
-        ),
-    )
 
 
 def close_message(

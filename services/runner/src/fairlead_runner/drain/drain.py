@@ -15,11 +15,7 @@ from fairlead_runner.turn.compactor import Compactor
 from fairlead_runner.turn.conclusion import TurnConclusion
 from fairlead_runner.turn.turn_runner import TurnRunner
 from fairlead_service import ids
-from fairlead_session.execution.recovery import (
-    end_step,
-    settle_attempt,
-    stop_open_work,
-)
+from fairlead_session.execution.recovery import settle_attempt, stop_open_work
 from fairlead_session.execution.rest import rest_rule, stop_reason
 from fairlead_session.execution.retry import retry_wait_s
 from fairlead_session.next_move import (
@@ -39,6 +35,7 @@ from fairlead_session.state.session import Session
 from fairlead_session.state.turn import Attempt
 from fairlead_session.turn.boundary import begin_epoch
 from fairlead_session.turn.epoch import Blocked
+from fairlead_session.turn.step_end import end_step
 
 log = logging.getLogger(__name__)
 
