@@ -8,17 +8,17 @@ from typing import Final
 
 from fairlead_schema.events import CompactionEnded, ContextPruned
 from fairlead_schema.message import CompactionMessage, CreationTime, Message, SystemMessage
-from fairlead_schema.provider.request import Generation, ModelRequest, TextPart, UserTurn
+from fairlead_schema.provider.request import ModelRequest
 from fairlead_session.compaction import estimate
 from fairlead_session.compaction.pruning import prune, request_history
 from fairlead_session.compaction.serialise import entry, join_entries
-from fairlead_session.compaction.summary_prompt import prompt
+from fairlead_session.compaction.summary_request import prompt, summary_request
 from fairlead_session.frozen import replace
 from fairlead_session.state.model_requests import PruneCutoff
 from fairlead_session.state.session import Session
 from fairlead_session.turn.history import lines
 from fairlead_session.turn.lowering import lower
-from fairlead_session.turn.request import ModelIdentity, build, correlation
+from fairlead_session.turn.request import ModelIdentity, build
 from fairlead_session.turn.stream_calls import Offer
 
 TRIES_MAX: Final = 2
@@ -131,13 +131,7 @@ def plan(
     output = min(window.output or policy.summary_tokens, policy.summary_tokens)
     if window.context > 0 and estimate.tokens(text) > window.context - output:
         return NothingToCompact("what has to be summarised does not fit the model's context either")
-    request = ModelRequest(
-        model=identity.api_model,
-        turns=(UserTurn((TextPart(text),)),),
-        generation=Generation(max_tokens=output),
-        headers={**identity.headers, **correlation(session)},
-        options=dict(identity.options),
-    )
+    request = summary_request(session, identity, text, output)
     return CompactionPlan(request, join_entries(recent), session.seq)
 
 

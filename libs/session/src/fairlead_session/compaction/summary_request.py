@@ -1,6 +1,10 @@
-"""The prompt that asks a model for a summary of a conversation."""
+"""The request for a summary of a conversation: its prompt, model, headers and output limit."""
 
 from typing import Final
+
+from fairlead_schema.provider.request import Generation, ModelRequest, TextPart, UserTurn
+from fairlead_session.state.session import Session
+from fairlead_session.turn.request import ModelIdentity, correlation
 
 TEMPLATE: Final = """\
 Answer with this Markdown and nothing around it:
@@ -42,6 +46,19 @@ Bring the earlier summary up to date with the conversation above, so that whoeve
 - where the two differ, the newer fact stands
 - what has been finished since moves to Completed
 - the objective and the next move are those of now"""
+
+
+def summary_request(
+    session: Session, identity: ModelIdentity, text: str, tokens_max: int
+) -> ModelRequest:
+    """One user message to the model of the session, without system text and without tools."""
+    return ModelRequest(
+        model=identity.api_model,
+        turns=(UserTurn((TextPart(text),)),),
+        generation=Generation(max_tokens=tokens_max),
+        headers={**identity.headers, **correlation(session)},
+        options=dict(identity.options),
+    )
 
 
 def prompt(conversation: str, prior: str | None) -> str:

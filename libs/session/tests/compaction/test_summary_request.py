@@ -2,7 +2,7 @@
 
 import re
 
-from fairlead_session.compaction.summary_prompt import FIRST, TEMPLATE, UPDATE, prompt
+from fairlead_session.compaction.summary_request import FIRST, TEMPLATE, UPDATE, prompt
 
 
 def test_a_first_summary_is_asked_of_the_conversation_alone() -> None:
