@@ -50,12 +50,13 @@ from fairlead_session.state.session import Session
 from fairlead_session.state.turn import CompactionProgress
 from fairlead_session.turn.request import ModelIdentity, correlation
 from fairlead_session.turn.stream_calls import Offer
+from fairlead_testing.compaction import DEFAULT_COMPACTION
 
 IDENTITY = ModelIdentity(
     MODEL, "fast-1", system="Be careful.", headers={"x-own": "1"}, options={"o": 1}
 )
 WIDE = Window(context=100_000, output=8_000)
-SMALL_KEEP = CompactionPolicy(keep_tokens=10)
+SMALL_KEEP = replace(DEFAULT_COMPACTION, keep_tokens=10)
 STARTED = CompactionStarted(message_id="msg_c", reason="auto")
 
 
@@ -102,7 +103,7 @@ def prompt_of(plan: CompactionPlan) -> str:
 
 
 def ready(plain: int, session: Session = LONG) -> FittingRequest:
-    fitting = fit(session, IDENTITY, Offer(), CompactionPolicy(auto=False), WIDE)
+    fitting = fit(session, IDENTITY, Offer(), replace(DEFAULT_COMPACTION, auto=False), WIDE)
     assert isinstance(fitting, FittingRequest)
     return replace(fitting, estimate=plain)
 
@@ -115,7 +116,7 @@ def too_large(
 
 def test_the_defaults() -> None:
     """G-04."""
-    policy = CompactionPolicy()
+    policy = DEFAULT_COMPACTION
 
     assert (policy.buffer, policy.keep_tokens) == (20_000, 8_000)
     assert (policy.summary_tokens, policy.excerpt) == (4_096, 2_000)
@@ -136,7 +137,7 @@ def test_a_request_is_too_large_without_room_for_its_answer(
     plain: int, window: Window, *, over: bool
 ) -> None:
     """G-02, G-03: beyond the context less the output or the buffer, whichever is larger."""
-    assert too_large(plain, CompactionPolicy(), window) is over
+    assert too_large(plain, DEFAULT_COMPACTION, window) is over
 
 
 def test_the_requests_own_output_comes_before_the_models() -> None:
@@ -149,13 +150,13 @@ def test_the_requests_own_output_comes_before_the_models() -> None:
         ),
     )
 
-    assert not is_oversized(LONG, modest, IDENTITY, CompactionPolicy(), Window(100_000, 8_000))
-    assert is_oversized(LONG, generous, IDENTITY, CompactionPolicy(), Window(100_000, 8_000))
+    assert not is_oversized(LONG, modest, IDENTITY, DEFAULT_COMPACTION, Window(100_000, 8_000))
+    assert is_oversized(LONG, generous, IDENTITY, DEFAULT_COMPACTION, Window(100_000, 8_000))
 
 
 @pytest.mark.parametrize(
     ("policy", "window"),
-    [(CompactionPolicy(auto=False), WIDE), (CompactionPolicy(), Window(0, 8_000))],
+    [(replace(DEFAULT_COMPACTION, auto=False), WIDE), (DEFAULT_COMPACTION, Window(0, 8_000))],
 )
 def test_without_the_setting_or_a_known_window_nothing_is_foreseen(
     policy: CompactionPolicy, window: Window
@@ -180,9 +181,9 @@ def test_experience_with_the_model_corrects_the_estimate() -> None:
     """The plain formula stands without experience, or when calibration is off."""
     taught = replace(LONG, requests=RequestState(token_ratios={estimate.key(MODEL): 1.5}))
 
-    assert too_large(60_000, CompactionPolicy(), WIDE, taught)
-    assert not too_large(60_000, CompactionPolicy(), WIDE)
-    assert not too_large(60_000, CompactionPolicy(calibrate=False), WIDE, taught)
+    assert too_large(60_000, DEFAULT_COMPACTION, WIDE, taught)
+    assert not too_large(60_000, DEFAULT_COMPACTION, WIDE)
+    assert not too_large(60_000, replace(DEFAULT_COMPACTION, calibrate=False), WIDE, taught)
 
 
 entries = st.lists(st.text(min_size=1, max_size=60), max_size=12).map(tuple)
@@ -240,8 +241,8 @@ def test_without_a_head_there_is_nothing_to_compact(session: Session) -> None:
 
 def test_a_summary_that_would_not_fit_either_is_not_started() -> None:
     """G-11: at the boundary it is; one token less and it is not."""
-    size = estimate.tokens(prompt_of(planned(LONG, CompactionPolicy(keep_tokens=0))))
-    policy = CompactionPolicy(keep_tokens=0)
+    size = estimate.tokens(prompt_of(planned(LONG, replace(DEFAULT_COMPACTION, keep_tokens=0))))
+    policy = replace(DEFAULT_COMPACTION, keep_tokens=0)
 
     assert isinstance(plan(LONG, IDENTITY, policy, Window(size + 4_096)), CompactionPlan)
     assert isinstance(plan(LONG, IDENTITY, policy, Window(size + 4_095)), NothingToCompact)
@@ -285,7 +286,7 @@ def test_a_small_window_keeps_a_part_of_it_at_most() -> None:
     """G-08: the default budget would leave nothing to summarise there."""
     session = talked(*(promoted(f"msg_{n}", "word " * 100) for n in range(10)))
 
-    plan_ = planned(session, CompactionPolicy(summary_tokens=100), Window(2_400, 100))
+    plan_ = planned(session, replace(DEFAULT_COMPACTION, summary_tokens=100), Window(2_400, 100))
 
     assert plan_.recent.count("[User]") == 4
 
@@ -320,7 +321,7 @@ def test_updates_of_the_epoch_in_force_do_not_make_it_compact_for_ever() -> None
     update = ContextUpdated(message_id="msg_s", text="news " * 200)
     ended = CompactionEnded(message_id="msg_c", reason="auto", text="short", recent="")
     session = then(LONG, update, ended)
-    tight = CompactionPolicy(keep_tokens=0, buffer=99_999)
+    tight = replace(DEFAULT_COMPACTION, keep_tokens=0, buffer=99_999)
 
     outcome = fit(session, IDENTITY, Offer(), tight, WIDE)
 
@@ -346,7 +347,10 @@ def test_whatever_is_planned_and_ended_makes_the_request_smaller(
 ) -> None:
     """G-08, G-11: total over any conversation, window and summary."""
     session = talked(*(promoted(f"msg_{n}", text) for n, text in enumerate(texts)))
-    policy, window = CompactionPolicy(keep_tokens=tokens, summary_tokens=50), Window(context)
+    policy, window = (
+        replace(DEFAULT_COMPACTION, keep_tokens=tokens, summary_tokens=50),
+        Window(context),
+    )
     outcome = plan(session, IDENTITY, policy, window)
     if isinstance(outcome, NothingToCompact):
         return
@@ -355,8 +359,10 @@ def test_whatever_is_planned_and_ended_makes_the_request_smaller(
 
     assert estimate.tokens(prompt_of(outcome)) <= context - 50
     if isinstance(ended, CompactionEnded):
-        after = fit(then(session, ended), IDENTITY, Offer(), CompactionPolicy(auto=False), window)
-        before = fit(session, IDENTITY, Offer(), CompactionPolicy(auto=False), window)
+        after = fit(
+            then(session, ended), IDENTITY, Offer(), replace(DEFAULT_COMPACTION, auto=False), window
+        )
+        before = fit(session, IDENTITY, Offer(), replace(DEFAULT_COMPACTION, auto=False), window)
         assert isinstance(after, FittingRequest)
         assert isinstance(before, FittingRequest)
         assert after.estimate < before.estimate

@@ -1,5 +1,7 @@
 """The life of a compaction in the log: what it starts with, what it costs, and how it ends."""
 
+from dataclasses import replace
+
 import pytest
 from libs.session.tests.conftest import (
     CREATED,
@@ -34,7 +36,6 @@ from fairlead_schema.provider.events import (
 from fairlead_session.compaction.compaction import (
     TRIES_MAX,
     CompactionPlan,
-    CompactionPolicy,
     Window,
     plan,
 )
@@ -51,9 +52,10 @@ from fairlead_session.compaction.lifecycle import (
 )
 from fairlead_session.turn.request import ModelIdentity
 from fairlead_session.turn.usage import TokenPrice
+from fairlead_testing.compaction import DEFAULT_COMPACTION
 
 IDENTITY = ModelIdentity(MODEL, "fast-1")
-POLICY = CompactionPolicy(keep_tokens=10)
+POLICY = replace(DEFAULT_COMPACTION, keep_tokens=10)
 WIDE = Window(context=100_000, output=8_000)
 FINISH = StepFinish("stop", ProviderUsage(input=1_000_000, output=1_000_000))
 LONG = given(

@@ -1,6 +1,7 @@
 """The prefix over whole lives: with tools, updates, one pruning and compactions, byte for byte."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given as for_all
@@ -33,7 +34,6 @@ from fairlead_schema.provider.request import ModelRequest
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_session.compaction.compaction import (
     CompactionPlan,
-    CompactionPolicy,
     FittingRequest,
     Window,
     fit,
@@ -45,12 +45,19 @@ from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.prefix import broken_since_last_request, fingerprint, prefix
 from fairlead_session.turn.request import ModelIdentity
 from fairlead_session.turn.stream_calls import Offer
+from fairlead_testing.compaction import DEFAULT_COMPACTION
 
 IDENTITY = ModelIdentity(MODEL, "fast-1", system="Be careful.")
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
 OFFER = Offer("build", {"read": READ}, 8)
-POLICY = CompactionPolicy(
-    buffer=100, keep_tokens=60, excerpt=80, prune_turns=1, prune_bytes=200, calibrate=False
+POLICY = replace(
+    DEFAULT_COMPACTION,
+    buffer=100,
+    keep_tokens=60,
+    excerpt=80,
+    prune_turns=1,
+    prune_bytes=200,
+    calibrate=False,
 )
 WINDOW = Window(context=1_000, output=100)
 

@@ -28,16 +28,16 @@ _WINDOW_PARTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class CompactionPolicy:
-    """Settings of compaction and pruning."""
+    """Settings of compaction and pruning. Their defaults are those of the configuration."""
 
-    auto: bool = True
-    buffer: int = 20_000
-    keep_tokens: int = 8_000
-    summary_tokens: int = 4_096
-    excerpt: int = 2_000
-    prune_turns: int = 20
-    prune_bytes: int = 4_096
-    calibrate: bool = True
+    auto: bool
+    buffer: int
+    keep_tokens: int
+    summary_tokens: int
+    excerpt: int
+    prune_turns: int
+    prune_bytes: int
+    calibrate: bool
 
 
 @dataclass(frozen=True, slots=True)
