@@ -4,11 +4,10 @@ import re
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from fairlead_llm.anthropic_messages import native
-from fairlead_llm.anthropic_messages.native import Block
+from fairlead_llm.anthropic_messages.metadata import Block, is_result, read_metadata
 from fairlead_llm.arguments import as_object
 from fairlead_llm.content import result_parts, result_text, unsupported_file_text
-from fairlead_llm.media import inline_media
+from fairlead_llm.inline_media import inline_media
 from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
@@ -72,7 +71,7 @@ def assistant_blocks(turn: AssistantTurn) -> AssistantBlocks:
                 lowered.blocks += user_blocks((part,))
             case ReasoningPart():
                 _add_reasoning(lowered.blocks, part)
-            case ToolCallPart(executed=True) if native.read_metadata(part.metadata) is not None:
+            case ToolCallPart(executed=True) if read_metadata(part.metadata) is not None:
                 hosted.add(part.call_id)
                 lowered.blocks.append(_call_block(part))
             case ToolCallPart():
@@ -86,7 +85,7 @@ def assistant_blocks(turn: AssistantTurn) -> AssistantBlocks:
 
 
 def _add_reasoning(blocks: list[Block], part: ReasoningPart) -> None:
-    match native.read_metadata(part.metadata):
+    match read_metadata(part.metadata):
         case {"redactedData": data}:
             blocks.append({"type": "redacted_thinking", "data": data})
         case {"signature": signature}:
@@ -101,7 +100,7 @@ def _add_reasoning(blocks: list[Block], part: ReasoningPart) -> None:
 
 def _call_block(part: ToolCallPart) -> Block:
     """A call, with the other fields of its original block."""
-    fields = native.read_metadata(part.metadata) or {}
+    fields = read_metadata(part.metadata) or {}
     block = {"type": "tool_use", "id": _wire_id(part.call_id), "name": part.name}
     return block | {"input": as_object(part.input)} | fields
 
@@ -111,8 +110,8 @@ def _add_result(lowered: AssistantBlocks, part: ToolResultPart, *, hosted: bool)
 
     A paused hosted call has no native result yet: the result follows in a later turn.
     """
-    fields = native.read_metadata(part.metadata) or {}
-    if native.is_result(fields.get("type")):
+    fields = read_metadata(part.metadata) or {}
+    if is_result(fields.get("type")):
         block = {"type": fields["type"], "tool_use_id": part.call_id, "content": part.value}
         lowered.blocks.append(block | fields)
     elif not hosted:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from fairlead_llm.anthropic_messages.native import Block
+from fairlead_llm.anthropic_messages.metadata import Block
 
 MARKS_MAX = 4
 

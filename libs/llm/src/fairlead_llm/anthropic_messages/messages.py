@@ -2,8 +2,8 @@
 
 from typing import Any, TypeAlias, assert_never
 
-from fairlead_llm.anthropic_messages import blocks, native
-from fairlead_llm.anthropic_messages.native import Block
+from fairlead_llm.anthropic_messages import blocks
+from fairlead_llm.anthropic_messages.metadata import Block, is_hosted
 from fairlead_llm.content import CONTINUE_TEXT, system_update
 from fairlead_llm.errors import UnsendableRequest
 from fairlead_schema.provider.request import (
@@ -92,7 +92,7 @@ def _allows_system_role(messages: list[Message], at: int) -> bool:
         return False
     before = messages[at - 1]
     if before["role"] == "assistant":
-        return native.is_hosted(before["content"][-1])
+        return is_hosted(before["content"][-1])
     return bool(before["role"] == "user")
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from fairlead_llm import arguments
-from fairlead_llm.anthropic_messages.native import hidden_reasoning, is_result, native_metadata
+from fairlead_llm.anthropic_messages.metadata import hidden_reasoning, is_result, native_metadata
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ReasoningChunk,

@@ -11,9 +11,15 @@ from fairlead_llm.content import (
     system_update,
     unsupported_file_text,
 )
-from fairlead_llm.gemini import native
-from fairlead_llm.gemini.native import SIGNATURE, TEXT_SIGNATURE, Part
-from fairlead_llm.media import inline_media
+from fairlead_llm.gemini.metadata import (
+    HOSTED_RESULTS,
+    SIGNATURE,
+    TEXT_SIGNATURE,
+    Part,
+    add_signature,
+    read_metadata,
+)
+from fairlead_llm.inline_media import inline_media
 from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
@@ -104,7 +110,7 @@ def _model_parts(turn: AssistantTurn, *, newer: bool) -> list[Part]:
                 _add_reasoning(parts, part)
             case ToolCallPart():
                 if not part.executed or _is_hosted(part) or part.call_id in with_result:
-                    parts.append(native.add_signature(_call_part(part), part.metadata))
+                    parts.append(add_signature(_call_part(part), part.metadata))
             case ToolResultPart():
                 parts += _hosted_result_parts(part)
             case _:
@@ -113,33 +119,33 @@ def _model_parts(turn: AssistantTurn, *, newer: bool) -> list[Part]:
 
 
 def _add_reasoning(parts: list[Part], part: ReasoningPart) -> None:
-    fields = native.read_metadata(part.metadata)
+    fields = read_metadata(part.metadata)
     if isinstance(fields.get("part"), dict):
         parts.append(fields["part"])
     elif TEXT_SIGNATURE in fields and parts and "text" in parts[-1]:
         parts[-1] = parts[-1] | {SIGNATURE: fields[TEXT_SIGNATURE]}
     elif part.text:
-        parts.append(native.add_signature({"text": part.text, "thought": True}, part.metadata))
+        parts.append(add_signature({"text": part.text, "thought": True}, part.metadata))
 
 
 def _is_hosted(part: ToolCallPart | ToolResultPart) -> bool:
-    return native.read_metadata(part.metadata).get("kind") is not None
+    return read_metadata(part.metadata).get("kind") is not None
 
 
 def _call_part(part: ToolCallPart) -> Part:
     if part.executed and _is_hosted(part):
-        return {native.read_metadata(part.metadata)["kind"]: part.input}
+        return {read_metadata(part.metadata)["kind"]: part.input}
     call = {"id": part.call_id, "name": part.name, "args": as_object(part.input)}
     return {"functionCall": call}
 
 
 def _hosted_result_parts(part: ToolResultPart) -> list[Part]:
     """A hosted result of this protocol in its place, else nothing."""
-    fields = native.read_metadata(part.metadata)
-    if fields.get("kind") not in native.HOSTED_RESULTS:
+    fields = read_metadata(part.metadata)
+    if fields.get("kind") not in HOSTED_RESULTS:
         return []
     value = fields.get("value", part.value)
-    return [native.add_signature({fields["kind"]: value}, part.metadata)]
+    return [add_signature({fields["kind"]: value}, part.metadata)]
 
 
 def _foreign_results(turn: AssistantTurn) -> list[ToolResultPart]:

@@ -9,8 +9,14 @@ from typing import Any, Literal, TypeAlias
 
 from fairlead_llm import arguments
 from fairlead_llm.content import json_text
-from fairlead_llm.gemini import native
-from fairlead_llm.gemini.native import HOSTED_CALLS, HOSTED_RESULTS, SIGNATURE, Part
+from fairlead_llm.gemini.metadata import (
+    HOSTED_CALLS,
+    HOSTED_RESULTS,
+    SIGNATURE,
+    Part,
+    hidden_reasoning,
+    native_metadata,
+)
 from fairlead_llm.gemini.partial_arguments import put_piece
 from fairlead_schema.provider.events import (
     ProviderEvent,
@@ -123,7 +129,7 @@ def _add_signed_text(state: PartsState, kind: Kind, part: Part) -> Step:
     state, start_events = _open_block(state, kind)
     id_ = state.id
     if kind == "reasoning":
-        end = ReasoningEnd(id_, native.native_metadata(thoughtSignature=signature))
+        end = ReasoningEnd(id_, native_metadata(thoughtSignature=signature))
         return replace(state, kind=None), (*before, *start_events, ReasoningChunk(id_, text), end)
     state, end_events = _close_block(state)
     state, hidden = _add_hidden(state, textSignature=signature)
@@ -132,7 +138,7 @@ def _add_signed_text(state: PartsState, kind: Kind, part: Part) -> Step:
 
 def _add_hidden(state: PartsState, **fields: object) -> Step:
     state, before = _close_block(state)
-    hidden = native.hidden_reasoning(f"reasoning-{state.block_count}", **fields)
+    hidden = hidden_reasoning(f"reasoning-{state.block_count}", **fields)
     return replace(state, block_count=state.block_count + 1), (*before, *hidden)
 
 
@@ -177,7 +183,7 @@ def _end_call(state: PartsState, invalid: str | None, value: object = None) -> S
     assert call is not None, "only an open call ends"
     input_ = call.input if value is None else value
     invalid = invalid if call.name else "The provider named no tool"
-    metadata = native.native_metadata(thoughtSignature=call.signature)
+    metadata = native_metadata(thoughtSignature=call.signature)
     return replace(state, partial=None), (
         ToolInputChunk(call.id, json_text(input_)),
         ToolInputEnd(call.id),
@@ -191,7 +197,7 @@ def _add_hosted_call(state: PartsState, name: str, part: Part) -> Step:
     state, before = _close_block(state)
     state, id_ = _call_id(state, value)
     tool = str(value.get("toolType") or _NAMES[name]).lower()
-    metadata = native.native_metadata(kind=name, thoughtSignature=part.get(SIGNATURE))
+    metadata = native_metadata(kind=name, thoughtSignature=part.get(SIGNATURE))
     call = ToolCall(id_, tool, value, executed=True, metadata=metadata)
     return replace(state, open_hosted_calls=(*state.open_hosted_calls, id_)), (*before, call)
 
@@ -209,7 +215,7 @@ def _add_hosted_result(state: PartsState, name: str, part: Part) -> Step:
         return _add_hidden(state, part=part)
     state, before = _close_block(state)
     error = value.get("outcome") in _FAILED_OUTCOMES
-    metadata = native.native_metadata(
+    metadata = native_metadata(
         kind=name, thoughtSignature=part.get(SIGNATURE), value=value if error else None
     )
     rest = tuple(call_id for call_id in state.open_hosted_calls if call_id != id_)

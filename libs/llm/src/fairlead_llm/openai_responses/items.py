@@ -16,7 +16,7 @@ from fairlead_llm.content import (
     system_update,
     unsupported_file_text,
 )
-from fairlead_llm.media import inline_media
+from fairlead_llm.inline_media import inline_media
 from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
