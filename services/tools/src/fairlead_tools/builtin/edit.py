@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.places import EDIT, find_place, path_errors_as, permitted_place
+from fairlead_tools.builtin.input_paths import EDIT, find_place, path_errors_as, permitted_place
 from fairlead_tools.files.diff import FileDiff, diff
 from fairlead_tools.files.path import Place, external_needs
 from fairlead_tools.files.replacement import NotReplaced, check_replacement, replace_text

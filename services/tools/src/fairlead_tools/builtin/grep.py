@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import TextContent
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.places import find_place, path_errors_as, permitted_place
+from fairlead_tools.builtin.input_paths import find_place, path_errors_as, permitted_place
 from fairlead_tools.files.outputs import NoOutputFiles, OutputFiles
 from fairlead_tools.files.path import external_needs, printable
 from fairlead_tools.files.search.globs import BadGlob, compile_glob, matches_glob

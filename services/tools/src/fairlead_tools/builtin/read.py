@@ -13,7 +13,7 @@ from fairlead_schema.tools.content import FileContent, Json, TextContent, ToolCo
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.places import find_place, path_errors_as, permitted_place
+from fairlead_tools.builtin.input_paths import find_place, path_errors_as, permitted_place
 from fairlead_tools.files import kind, pages
 from fairlead_tools.files.directory import EntryKind, list_directory
 from fairlead_tools.files.image import (

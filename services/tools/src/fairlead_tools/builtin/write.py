@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.places import EDIT, find_place, path_errors_as, permitted_place
+from fairlead_tools.builtin.input_paths import EDIT, find_place, path_errors_as, permitted_place
 from fairlead_tools.files import safe_write
 from fairlead_tools.files.path import external_needs
 from fairlead_tools.files.safe_write import FileLocked, run_to_end
