@@ -13,8 +13,8 @@ from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
 from fairlead_ingest.verbs.execution.interrupt import interrupt
-from fairlead_ingest.verbs.execution.refused_commands import refuse_shell, refuse_skill
 from fairlead_ingest.verbs.execution.resume import resume
+from fairlead_ingest.verbs.execution.shell_and_skill import refuse_shell, refuse_skill
 from fairlead_ingest.verbs.input.cancel import cancel
 from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
