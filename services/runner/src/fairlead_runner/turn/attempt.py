@@ -106,7 +106,7 @@ class ProviderAttempt:
             async with aclosing(stream(client, self._target.endpoint, self._request)) as answer:
                 async for event in answer:
                     if isinstance(event, ProviderFailure):
-                        outcome = self._recover(event, policy)
+                        outcome = self._retry_or_compact(event, policy)
                         if outcome is not None:
                             return outcome
                         end = "answered" if event.in_stream else "failed"
@@ -121,7 +121,9 @@ class ProviderAttempt:
         self._event_writer.write_soon(self._turn_stream.complete())
         return TurnOutcome(end, await self._event_writer.finish())
 
-    def _recover(self, failure: ProviderFailure, policy: RetryPolicy) -> TurnOutcome | None:
+    def _retry_or_compact(
+        self, failure: ProviderFailure, policy: RetryPolicy
+    ) -> TurnOutcome | None:
         """A retry or a compaction instead of a failed turn: only before any output."""
         if self._turn_stream.started:
             return None
