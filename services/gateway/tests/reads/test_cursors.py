@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_gateway.reads.cursors import CursorAnchor, MessageCursor, SessionCursor, scan_order
+from fairlead_gateway.reads.cursors import CursorAnchor, MessageCursor, SessionCursor
 from fairlead_gateway.reads.read_model import Direction, Order
 from fairlead_schema.errors import InvalidCursor
 
@@ -73,9 +73,3 @@ def test_a_cursor_that_was_tampered_with_is_refused(change: dict[str, object]) -
 
     with pytest.raises(InvalidCursor):
         MessageCursor.decode(text)
-
-
-def test_i22_a_page_before_its_anchor_is_read_backwards() -> None:
-    assert scan_order("desc", "next") == "desc"
-    assert scan_order("desc", "previous") == "asc"
-    assert scan_order("asc", "previous") == "desc"

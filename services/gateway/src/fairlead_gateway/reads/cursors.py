@@ -74,10 +74,3 @@ class SessionCursor(SessionListing):
     """A session listing, and the place in it where a page begins."""
 
     anchor: CursorAnchor
-
-
-def scan_order(order: Order, direction: Direction) -> Order:
-    """The order to query in. A previous page is queried backwards, and the caller reverses it."""
-    if direction == "next":
-        return order
-    return "asc" if order == "desc" else "desc"

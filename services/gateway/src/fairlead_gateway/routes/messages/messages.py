@@ -8,9 +8,15 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput, WholeNumber
-from fairlead_gateway.reads.cursors import MESSAGES_MAX, MessageCursor, scan_order
+from fairlead_gateway.reads.cursors import MESSAGES_MAX, MessageCursor
 from fairlead_gateway.reads.read_model import Direction, Order
-from fairlead_gateway.routes.pages import PAGE_DEFAULT, PageCursors, page_cursors
+from fairlead_gateway.routes.pages import (
+    PAGE_DEFAULT,
+    PageCursors,
+    in_page_order,
+    page_cursors,
+    scan_order,
+)
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
 from fairlead_schema.message import Message
 from fairlead_schema.model import InputModel, Model
@@ -40,7 +46,7 @@ async def _list(request: ApiRequest[MessagesQuery, EmptyInput]) -> Response:
     messages = await read_model.messages(
         request.at, order=scan_order(order, direction), after=after, limit=limit
     )
-    data = tuple(messages) if direction == "next" else tuple(reversed(messages))
+    data = in_page_order(messages, direction)
 
     def encode(message: Message, direction: Direction) -> str:
         return MessageCursor(

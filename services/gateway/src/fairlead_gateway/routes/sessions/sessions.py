@@ -14,10 +14,15 @@ from fairlead_gateway.reads.cursors import (
     CursorAnchor,
     SessionCursor,
     SessionListing,
-    scan_order,
 )
 from fairlead_gateway.reads.read_model import Direction, Order, SessionAnchor, SessionFilter
-from fairlead_gateway.routes.pages import PAGE_DEFAULT, PageCursors, page_cursors
+from fairlead_gateway.routes.pages import (
+    PAGE_DEFAULT,
+    PageCursors,
+    in_page_order,
+    page_cursors,
+    scan_order,
+)
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import InputModel, Model
@@ -58,7 +63,7 @@ async def _list(request: ApiRequest[SessionsQuery, EmptyInput]) -> Response:
         after=None if anchor is None else SessionAnchor(anchor.time, anchor.id),
         limit=listing.limit,
     )
-    data = tuple(sessions) if direction == "next" else tuple(reversed(sessions))
+    data = in_page_order(sessions, direction)
     return answer(SessionPage(data=data, cursor=page_cursors(data, partial(_cursor, listing))))
 
 
