@@ -18,6 +18,7 @@ from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
+from fairlead_session.info import client_session
 
 
 @dataclass(slots=True)
@@ -47,7 +48,7 @@ class MemoryReadModel:
 
     async def session(self, at: Address) -> SessionInfo | None:
         stored = self._find(at)
-        return None if stored is None else rows.client_session(stored.session)
+        return None if stored is None else client_session(stored.session)
 
     async def sessions(
         self,
@@ -67,7 +68,7 @@ class MemoryReadModel:
         sessions.sort(key=_sort_key, reverse=order == "desc")
         if after is not None:
             sessions = [item for item in sessions if _is_after(_sort_key(item), after, order)]
-        return [rows.client_session(item) for item in sessions[:limit]]
+        return [client_session(item) for item in sessions[:limit]]
 
     async def active(self, tenant: TenantId) -> Sequence[SessionId]:
         self._check_available()

@@ -1,20 +1,19 @@
-"""A session as readers see it, from its folded state."""
+"""A session as readers see it: from its folded state, or from a stored description."""
 
-from fairlead_schema.catalog import ModelRef
 from fairlead_schema.session_info import SessionInfo, SessionTime
 from fairlead_session.state.session import Session
 
 
 def info(session: Session) -> SessionInfo:
-    """The public description of a session. A model always shows its variant."""
+    """The public description of a session."""
     profile = session.profile
     assert profile is not None, "only a created session has a description"
-    return SessionInfo(
+    described = SessionInfo(
         id=session.id,
         parent_id=profile.parent_id,
         project_id=profile.project_id,
         agent=profile.agent,
-        model=with_variant(profile.model),
+        model=profile.model,
         cost=session.usage.cost,
         tokens=session.usage.tokens,
         time=SessionTime(
@@ -22,13 +21,15 @@ def info(session: Session) -> SessionInfo:
         ),
         title=profile.title,
         location=profile.location,
-        subpath=profile.subpath or None,
+        subpath=profile.subpath,
         revert=profile.revert,
     )
+    return client_session(described)
 
 
-def with_variant(model: ModelRef | None) -> ModelRef | None:
-    """The model with its variant spelled out."""
-    if model is None or model.variant is not None:
-        return model
-    return model.model_copy(update={"variant": "default"})
+def client_session(stored: SessionInfo) -> SessionInfo:
+    """A session as clients expect it: its model has a variant, and an empty subpath is absent."""
+    model = stored.model
+    if model is not None and model.variant is None:
+        model = model.model_copy(update={"variant": "default"})
+    return stored.model_copy(update={"model": model, "subpath": stored.subpath or None})

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from fairlead_gateway.reads.read_model import UnreadableRow
 from fairlead_schema.message import MESSAGE, Message
 from fairlead_schema.session_info import SessionInfo
+from fairlead_session.info import client_session
 
 
 def session_from_row(row: Mapping[str, Any]) -> SessionInfo:
@@ -36,14 +37,6 @@ def session_from_row(row: Mapping[str, Any]) -> SessionInfo:
     except ValidationError as error:
         raise UnreadableRow(f"session {row['session_id']}: {error}") from error
     return client_session(stored)
-
-
-def client_session(stored: SessionInfo) -> SessionInfo:
-    """A session as clients expect it: its model has a variant, and an empty subpath is absent."""
-    model = stored.model
-    if model is not None and model.variant is None:
-        model = model.model_copy(update={"variant": "default"})
-    return stored.model_copy(update={"model": model, "subpath": stored.subpath or None})
 
 
 def message_from_row(row: Mapping[str, Any]) -> Message:

@@ -6,7 +6,6 @@ from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.log.commands import send_command, session_id_from_key
-from fairlead_gateway.reads.rows import client_session
 from fairlead_gateway.routes.sessions.session import SessionAnswer
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.session import CreateSession
@@ -18,6 +17,7 @@ from fairlead_schema.errors import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.session_info import SessionInfo
+from fairlead_session.info import client_session
 
 
 async def _create(request: ApiRequest[EmptyInput, CreateSession]) -> Response:
