@@ -1,6 +1,6 @@
-"""Why a behaviour of the catalogue has no test: it is not built, or the project decided otherwise.
+"""Behaviours of the catalogue that are not built, built in part, or decided otherwise, and why.
 
-A behaviour that tests do show is cited in those tests instead and does not belong here.
+A behaviour that tests do show as the catalogue says it is cited in those tests and does not belong here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,6 +37,11 @@ NOT_BUILT: Mapping[str, str] = {
     "Q-11": "the live stream over all sessions",
 }
 
+IN_PART: Mapping[str, str] = {
+    "A-20": "the log keeps no delivery of a bare promotion, so only a retry as `steer` is exact",
+    "D-36": "no service takes file snapshots yet; the transcript shows those that an event names",
+}
+
 DECIDED: Mapping[str, str] = {
     "B-18": "a promotion is one commit of the log, and no projection can roll it back (sections 4, 7)",
     "B-19": "nothing observes inside a commit: projections read the log afterwards (section 7)",
@@ -45,6 +50,9 @@ DECIDED: Mapping[str, str] = {
     "C-18": "a follow-up is a new drain from a loop; there is no stack to grow (section 6)",
     "D-40": "a quirk: a step ends once, and `fairlead verify` refuses a second end",
     "E-08": "a quirk: one tool crashes, only that call fails (section 9)",
+    "F-35": "the turn that is being prepared takes the switch, because the log refuses its commit",
+    "F-36": "the turn that is being prepared takes the switch, because the log refuses its commit",
+    "F-44": "a move clears the epoch, because the destination has sources of its own",
     "H-05": "the log alone decides about a commit; projections follow it (sections 4, 7)",
     "H-06": "a projection that fails is repeated and never undoes a commit (section 7)",
     "H-07": _NO_HOOKS,
