@@ -43,11 +43,11 @@ from fairlead_session.compaction.lifecycle import (
     Cause,
     CompactionRun,
     Summary,
+    check_budget_and_tries,
     conclude,
     fail,
     prepare,
     receive,
-    refuse,
     start,
 )
 from fairlead_session.turn.request import ModelIdentity
@@ -99,26 +99,26 @@ def test_only_a_clients_request_is_called_manual(cause: Cause, reason: str) -> N
 
 def test_over_budget_no_compaction_starts() -> None:
     """A summary is a provider call too."""
-    refused = refuse(LONG, "manual", "the session used 2 of 1 USD")
+    refused = check_budget_and_tries(LONG, "manual", "the session used 2 of 1 USD")
 
     assert refused == CompactionFailed(
         reason="manual", outcome="refused", message="the session used 2 of 1 USD"
     )
-    assert refuse(LONG, "manual", None) is None
+    assert check_budget_and_tries(LONG, "manual", None) is None
 
 
 def test_after_two_starts_without_an_end_no_third_one_follows() -> None:
     """G-15: each start may have been the last deed of a runner that died."""
     started = CompactionStarted(message_id="msg_c", reason="auto")
 
-    refused = refuse(then(LONG, *[started] * TRIES_MAX), "overflow", None)
+    refused = check_budget_and_tries(then(LONG, *[started] * TRIES_MAX), "overflow", None)
 
     assert refused is not None
     assert (refused.outcome, refused.message) == (
         "failed",
         "it was begun 2 times and never finished",
     )
-    assert refuse(then(LONG, started), "overflow", None) is None
+    assert check_budget_and_tries(then(LONG, started), "overflow", None) is None
 
 
 def test_a_client_gets_the_recent_entries_summarised_too() -> None:

@@ -42,12 +42,12 @@ class Scenario:
         return self.match is None or self.match.search(request.user_text) is not None
 
 
-def load_scenarios(path: Path) -> tuple[Scenario, ...]:
+def load_scenarios(file: Path) -> tuple[Scenario, ...]:
     """The scenarios of a file. Raises BadScenario."""
     try:
-        return parse_scenarios(path.read_text())
+        return parse_scenarios(file.read_text())
     except OSError as error:
-        raise BadScenario(f"{path}: {error.strerror}") from error
+        raise BadScenario(f"{file}: {error.strerror}") from error
 
 
 def parse_scenarios(text: str) -> tuple[Scenario, ...]:

@@ -65,10 +65,12 @@ class Summary:
     failure: str | None = None
 
 
-def refuse(session: Session, cause: Cause, over_budget: str | None) -> CompactionFailed | None:
+def check_budget_and_tries(
+    session: Session, cause: Cause, budget_refusal: str | None
+) -> CompactionFailed | None:
     """Why no compaction may start now: the budget is used up, or earlier ones never finished."""
-    if over_budget is not None:
-        return fail(cause, "refused", over_budget)
+    if budget_refusal is not None:
+        return fail(cause, "refused", budget_refusal)
     if session.compaction.tries >= TRIES_MAX:
         return fail(cause, "failed", f"it was begun {TRIES_MAX} times and never finished")
     return None

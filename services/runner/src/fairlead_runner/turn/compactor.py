@@ -54,7 +54,7 @@ class Compactor:
 
     def _plan(self, move: Compact) -> tuple[CompactionPlan, ModelTarget] | CompactionFailed:
         session, settings = self._writer.session, self._context.settings
-        refusal = lifecycle.refuse(session, move.cause, move.refusal)
+        refusal = lifecycle.check_budget_and_tries(session, move.cause, move.refusal)
         if refusal is not None:
             return refusal
         try:

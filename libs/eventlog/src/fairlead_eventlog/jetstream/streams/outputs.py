@@ -54,7 +54,7 @@ class JetStreamOutputs:
                 "options": {"max_chunk_size": self._chunk_bytes},
             }
             headers = {"Nats-Rollup": "sub"}
-            await self._store(
+            await self._store_message(
                 _description_subject(at.tenant, output_id), orjson.dumps(description), headers
             )
         except BaseException:
@@ -119,16 +119,16 @@ class JetStreamOutputs:
             size += len(piece)
             pending += piece
             while len(pending) >= self._chunk_bytes:
-                await self._store(subject, bytes(pending[: self._chunk_bytes]))
+                await self._store_message(subject, bytes(pending[: self._chunk_bytes]))
                 del pending[: self._chunk_bytes]
                 chunks += 1
         if pending or not chunks:
             # An empty output has a chunk too: its subject names the session.
-            await self._store(subject, bytes(pending))
+            await self._store_message(subject, bytes(pending))
             chunks += 1
         return size, chunks, digest.digest()
 
-    async def _store(
+    async def _store_message(
         self, subject: str, payload: bytes, headers: dict[str, str] | None = None
     ) -> None:
         """Store one message. A message with an unknown outcome ends the whole put."""
