@@ -4,22 +4,31 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from fairlead_cli.embedded.private_files import (
+    DIRECTORY_MODE,
+    close_files,
+    make_private_directory,
+    open_private,
+    write_private,
+)
 from fairlead_cli.errors import DiskFull, StateLocked, StateUnusable
 
 DISK_FREE_MB_MIN: Final = 200
 LOG_BYTES_MAX: Final = 16 * 1024 * 1024
 MEGABYTE: Final = 1024 * 1024
+PRIVATE_FILES: Final = ("lock", "run.json")
 
 
 @dataclass(frozen=True, slots=True)
 class StateDirectory:
-    """The directory that holds all files of one stack."""
+    """The directory that holds all files of one stack. Other users may not enter it."""
 
     root: Path
 
@@ -30,6 +39,11 @@ class StateDirectory:
     @property
     def postgres(self) -> Path:
         return self.root / "postgres"
+
+    @property
+    def passwords(self) -> Path:
+        """One file for each role of Postgres, in the form that Postgres clients read."""
+        return self.postgres / "passwords"
 
     @property
     def logs(self) -> Path:
@@ -45,12 +59,20 @@ class StateDirectory:
 
 
 def prepare_state(root: Path) -> StateDirectory:
-    """Create the directory, check its free space, rotate large logs. Raises StateUnusable, DiskFull."""
+    """Create the directory, close it to other users, check its space, rotate large logs.
+
+    Raises StateUnusable, DiskFull.
+    """
     state = StateDirectory(root.absolute())
     try:
-        for directory in (state.root, state.nats, state.logs):
-            directory.mkdir(parents=True, exist_ok=True, mode=0o755)
+        state.root.mkdir(parents=True, exist_ok=True, mode=DIRECTORY_MODE)
+        if _is_ours(state.root):
+            state.root.chmod(DIRECTORY_MODE)
+        for directory in (state.nats, state.postgres, state.passwords, state.logs):
+            make_private_directory(directory)
         (state.root / ".gitignore").write_text("*\n")
+        close_files(*(state.root / name for name in PRIVATE_FILES))
+        close_files(*state.logs.iterdir(), *state.nats.iterdir())
     except OSError as error:
         raise StateUnusable(
             f"{error.filename}: {error.strerror}: choose a writable directory with --state"
@@ -64,10 +86,19 @@ def prepare_state(root: Path) -> StateDirectory:
     return state
 
 
+def _is_ours(root: Path) -> bool:
+    """Whether the directory is for a stack alone: `--state /tmp` must not close `/tmp` to others."""
+    about = root.stat()
+    if about.st_uid != os.geteuid() or about.st_mode & stat.S_ISVTX:
+        return False
+    return (root / "lock").exists() or not any(root.iterdir())
+
+
 @contextmanager
 def lock_state(state: StateDirectory) -> Iterator[None]:
     """Hold the lock of the state directory. The kernel frees the lock however this process ends."""
-    with (state.root / "lock").open("a+") as lock:
+    path = state.root / "lock"
+    with open(path, "a+", opener=open_private) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -95,7 +126,7 @@ def lock_owner(root: Path) -> int | None:
 
 def save_addresses(state: StateDirectory, addresses: dict[str, Any]) -> None:
     """Save the addresses for other commands on this machine."""
-    (state.root / "run.json").write_text(json.dumps(addresses) + "\n")
+    write_private(state.root / "run.json", json.dumps(addresses) + "\n")
 
 
 def delete_addresses(state: StateDirectory) -> None:
