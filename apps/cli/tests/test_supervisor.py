@@ -10,7 +10,6 @@ import pytest
 
 from fairlead_cli.embedded import ports, state_directory
 from fairlead_cli.embedded.child_process import ProcessSpec
-from fairlead_cli.embedded.postgres import closed_parent
 from fairlead_cli.embedded.supervisor import DELAY_S_MAX, SETTLED_S, Deaths, SupervisedProcess
 from fairlead_cli.errors import DiskFull, PortTaken, StateLocked, StateUnusable
 
@@ -156,13 +155,3 @@ def test_logs_that_grew_are_put_aside(tmp_path: Path) -> None:
 
     assert not directory.log_path("runner").exists()
     assert (directory.logs / "runner-0.log.1").exists()
-
-
-def test_a_closed_directory_on_the_way_is_found(tmp_path: Path) -> None:
-    directory = tmp_path / "closed"
-    (directory / "inner").mkdir(parents=True)
-    directory.chmod(0o700)
-
-    # The temporary directory may itself lie behind a closed directory.
-    assert closed_parent(directory / "inner") in {directory, closed_parent(tmp_path)}
-    assert closed_parent(Path("/")) is None

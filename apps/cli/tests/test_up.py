@@ -18,7 +18,6 @@ from fairlead_cli.client import open_client
 from fairlead_cli.embedded import child_process
 from fairlead_cli.embedded.services import SERVICES
 from fairlead_cli.embedded.stack import run_stack
-from fairlead_testing.directories import open_to_others
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -63,7 +62,7 @@ class Up:
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    return open_to_others(tmp_path) / "state"
+    return tmp_path / "state"
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import httpx
 import orjson
 
 from fairlead_cli.client import Client
-from fairlead_cli.embedded.stack import RunningStack, run_stack
+from fairlead_cli.embedded.running_stack import RunningStack
+from fairlead_cli.embedded.stack import run_stack
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.ports import START

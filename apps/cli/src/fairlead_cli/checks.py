@@ -7,7 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from fairlead_cli.embedded import nats, ports, postgres
+from fairlead_cli.embedded import nats, ports
+from fairlead_cli.embedded.postgres import server as postgres
 from fairlead_cli.embedded.services import SERVICES
 from fairlead_cli.embedded.state_directory import DISK_FREE_MB_MIN
 from fairlead_cli.errors import BinaryMissing

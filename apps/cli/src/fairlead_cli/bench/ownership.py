@@ -8,7 +8,7 @@ from statistics import median
 
 from fairlead_cli.bench.admissions import create_sessions, send_command
 from fairlead_cli.bench.measurement import Timing, summarise, time_sequential
-from fairlead_cli.embedded.stack import RunningStack
+from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.ports import START

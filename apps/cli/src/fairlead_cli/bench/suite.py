@@ -20,7 +20,8 @@ from fairlead_cli.bench.long_sessions import fill_log
 from fairlead_cli.bench.measurement import Timing
 from fairlead_cli.bench.stream_parsers import AGAINST_SDK, ROUNDS, compare_parsers
 from fairlead_cli.embedded.configuration import SIM
-from fairlead_cli.embedded.stack import RunningStack, run_stack
+from fairlead_cli.embedded.running_stack import RunningStack
+from fairlead_cli.embedded.stack import run_stack
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema.ids import DEFAULT_TENANT

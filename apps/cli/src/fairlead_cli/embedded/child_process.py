@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_cli.embedded import launcher
+from fairlead_cli.embedded.private_files import append_private
 
 LAUNCH: Final = (sys.executable, "-I", "-S", str(Path(launcher.__file__).absolute()))
 
@@ -23,7 +24,8 @@ class ProcessSpec:
     log: Path
     cwd: Path
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    uid: int = launcher.KEEP_USER
+    user: str = launcher.KEEP_USER
+    standard_input: Path = Path(os.devnull)
     stop_signal: signal.Signals = signal.SIGTERM
     # The kernel sends this signal when the parent dies without stopping the child.
     death_signal: signal.Signals = signal.SIGKILL
@@ -32,13 +34,16 @@ class ProcessSpec:
 
 async def spawn(spec: ProcessSpec) -> asyncio.subprocess.Process:
     """Start the process in its own session, so that Ctrl-C in a terminal reaches only the parent."""
-    launch_options = (str(os.getpid()), str(int(spec.death_signal)), str(spec.uid), "--")
-    with spec.log.open("ab") as log:
+    launch_options = (str(os.getpid()), str(int(spec.death_signal)), spec.user, "--")
+    with (
+        spec.standard_input.open("rb") as standard_input,
+        append_private(spec.log) as log,
+    ):
         return await asyncio.create_subprocess_exec(
             *LAUNCH,
             *launch_options,
             *spec.argv,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=standard_input,
             stdout=log,
             stderr=log,
             cwd=spec.cwd,

@@ -6,16 +6,18 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from fairlead_cli.embedded import nats, postgres, services
+from fairlead_cli.embedded import nats, services
 from fairlead_cli.embedded import state_directory as directory
 from fairlead_cli.embedded.configuration import StackConfig, choose_config
 from fairlead_cli.embedded.ports import LOOPBACK, claim_port, free_ports
+from fairlead_cli.embedded.postgres import server as postgres
+from fairlead_cli.embedded.postgres.access import ADMIN
+from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import (
     POLL_S,
-    START_TIMEOUT_S,
     Progress,
     SupervisedProcess,
     run_together,
@@ -43,60 +45,6 @@ class StackPlan:
     cwd: Path = field(default_factory=Path.cwd)
 
 
-@dataclass(frozen=True, slots=True)
-class RunningStack:
-    """A stack that is up: its addresses and its processes."""
-
-    http: str
-    nats: str
-    monitor: str
-    postgres: str
-    config: Path
-    state: StateDirectory
-    processes: tuple[SupervisedProcess, ...]
-
-    @property
-    def services(self) -> dict[str, list[int]]:
-        """The pids of each service, by name."""
-        pids: dict[str, list[int]] = {}
-        for process in self.processes:
-            if process.name not in {"nats", "postgres"} and process.pid is not None:
-                pids.setdefault(process.name, []).append(process.pid)
-        return pids
-
-    def process(self, name: str, index: int = 0) -> SupervisedProcess:
-        """One process, servers included (`nats`, `postgres`, `sim`)."""
-        return next(p for p in self.processes if (p.name, p.index) == (name, index))
-
-    def pid(self, name: str, index: int = 0) -> int | None:
-        """The pid of a process; None while it is down."""
-        return self.process(name, index).pid
-
-    def kill(self, name: str, index: int = 0, sig: int = 9) -> None:
-        """Send a signal to one process. The supervisor restarts a process that dies."""
-        self.process(name, index).kill(sig)
-
-    def log_path(self, name: str, index: int = 0) -> Path:
-        return self.state.log_path(name, index)
-
-    async def wait_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Wait until every process is ready again. Raises ProcessFailed."""
-        await wait_all_ready(self.processes, lambda _line: None, timeout_s=timeout_s)
-
-    def addresses(self) -> dict[str, Any]:
-        """The addresses that `up --json` prints."""
-        return {
-            "http": self.http,
-            "nats": self.nats,
-            "postgres": self.postgres,
-            "services": self.services,
-        }
-
-    def run_record(self) -> dict[str, Any]:
-        """The addresses that other commands on this machine load from the state directory."""
-        return self.addresses() | {"monitor": self.monitor, "config": str(self.config)}
-
-
 class Stack:
     """Starts a plan and stops it."""
 
@@ -105,6 +53,7 @@ class Stack:
         self._progress = progress
         self._servers: list[SupervisedProcess] = []
         self._services: list[SupervisedProcess] = []
+        self._database: postgres.PostgresServer | None = None
 
     def hurry(self) -> None:
         """Stop without waiting for the grace time of any process."""
@@ -126,6 +75,8 @@ class Stack:
                 directory.delete_addresses(state)
                 await stop_all(self._services)
                 await stop_all(self._servers)
+                if self._database is not None:
+                    postgres.forget(self._database)
 
     async def _start(self, state: StateDirectory) -> RunningStack:
         config = choose_config(
@@ -141,7 +92,7 @@ class Stack:
         context = services.ServiceContext(
             config=config.path,
             nats=server.url,
-            postgres=database.dsn,
+            postgres=database.access.dsn(ADMIN),
             cwd=self._plan.cwd,
             grace_s=config.config.runner.grace_s,
         )
@@ -150,7 +101,7 @@ class Stack:
             http=f"http://{LOOPBACK}:{http_port}",
             nats=server.url,
             monitor=server.monitor_url,
-            postgres=database.dsn,
+            postgres=database.access.dsn(ADMIN),
             config=config.path,
             state=state,
             processes=(*self._servers, *self._services),
@@ -159,11 +110,9 @@ class Stack:
     async def _start_servers(
         self, state: StateDirectory, config: StackConfig
     ) -> tuple[nats.NatsServer, postgres.PostgresServer]:
-        port, monitor_port, postgres_port = free_ports(3)
+        port, monitor_port = free_ports(2)
         server = nats.NatsServer(state, port, monitor_port, relaxed=self._plan.relaxed)
-        database = postgres.locate_server(state, postgres_port)
-        if database.home != state.postgres:
-            self._progress(f"Postgres keeps its data in {database.home}")
+        database = self._database = await postgres.locate_server(state, self._progress)
         self._servers += [
             SupervisedProcess(
                 "nats",
@@ -176,7 +125,7 @@ class Stack:
                 "postgres",
                 0,
                 lambda: postgres.prepare(database),
-                lambda: postgres.why_not_ready(postgres_port),
+                lambda: postgres.why_not_ready(database),
             ),
         ]
         if config.sim_port is not None:

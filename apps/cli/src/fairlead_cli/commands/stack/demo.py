@@ -18,7 +18,8 @@ from fairlead_cli.answer import AnswerFailed, follow_answer
 from fairlead_cli.client import Client, open_client
 from fairlead_cli.commands.session.prompt import AnswerPrinter
 from fairlead_cli.commands.session.tail import summarise_data
-from fairlead_cli.embedded.stack import RunningStack, Stack, StackPlan
+from fairlead_cli.embedded.running_stack import RunningStack
+from fairlead_cli.embedded.stack import Stack, StackPlan
 from fairlead_cli.errors import CommandError
 from fairlead_cli.terminal import ConsoleLogHandler, shorten, stdout_console, table
 from fairlead_schema.prompt import Receipt

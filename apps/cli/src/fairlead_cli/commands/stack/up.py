@@ -13,8 +13,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_cli.embedded.services import SCALABLE
-from fairlead_cli.embedded.stack import RunningStack, Stack, StackPlan
+from fairlead_cli.embedded.stack import Stack, StackPlan
 from fairlead_cli.errors import UsageError
 from fairlead_cli.terminal import ConsoleLogHandler, stderr_console, stdout_console
 
@@ -115,7 +116,7 @@ def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
     for name, value in (
         ("HTTP", f"[bold]{running.http}[/]   console and API"),
         ("NATS", running.nats),
-        ("Postgres", running.postgres),
+        ("Postgres", escape(running.postgres)),
         ("Services", counts),
         ("State", f"{escape(str(running.state.root))}   logs in {escape(str(running.state.logs))}"),
         ("Config", escape(str(running.config))),

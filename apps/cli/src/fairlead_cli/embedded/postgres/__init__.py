@@ -1,0 +1,1 @@
+"""The embedded Postgres: its server process, its user, its socket and its roles."""

@@ -1,0 +1,62 @@
+"""A stack that is up: its addresses and its processes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairlead_cli.embedded.state_directory import StateDirectory
+from fairlead_cli.embedded.supervisor import START_TIMEOUT_S, SupervisedProcess, wait_all_ready
+
+
+@dataclass(frozen=True, slots=True)
+class RunningStack:
+    """A stack that is up: its addresses and its processes."""
+
+    http: str
+    nats: str
+    monitor: str
+    postgres: str
+    config: Path
+    state: StateDirectory
+    processes: tuple[SupervisedProcess, ...]
+
+    @property
+    def services(self) -> dict[str, list[int]]:
+        """The pids of each service, by name."""
+        pids: dict[str, list[int]] = {}
+        for process in self.processes:
+            if process.name not in {"nats", "postgres"} and process.pid is not None:
+                pids.setdefault(process.name, []).append(process.pid)
+        return pids
+
+    def process(self, name: str, index: int = 0) -> SupervisedProcess:
+        """One process, servers included (`nats`, `postgres`, `sim`)."""
+        return next(p for p in self.processes if (p.name, p.index) == (name, index))
+
+    def pid(self, name: str, index: int = 0) -> int | None:
+        """The pid of a process; None while it is down."""
+        return self.process(name, index).pid
+
+    def kill(self, name: str, index: int = 0, sig: int = 9) -> None:
+        """Send a signal to one process. The supervisor restarts a process that dies."""
+        self.process(name, index).kill(sig)
+
+    def log_path(self, name: str, index: int = 0) -> Path:
+        return self.state.log_path(name, index)
+
+    async def wait_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until every process is ready again. Raises ProcessFailed."""
+        await wait_all_ready(self.processes, lambda _line: None, timeout_s=timeout_s)
+
+    def addresses(self) -> dict[str, Any]:
+        """The addresses that `up --json` prints."""
+        return {
+            "http": self.http,
+            "nats": self.nats,
+            "postgres": self.postgres,
+            "services": self.services,
+        }
+
+    def run_record(self) -> dict[str, Any]:
+        """The addresses that other commands on this machine load from the state directory."""
+        return self.addresses() | {"monitor": self.monitor, "config": str(self.config)}

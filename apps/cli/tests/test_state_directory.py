@@ -1,0 +1,70 @@
+"""The state directory is closed to other users."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from fairlead_cli.embedded.postgres.socket_directory import choose_socket_directory
+from fairlead_cli.embedded.state_directory import lock_state, prepare_state, save_addresses
+from fairlead_cli.errors import StateUnusable
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_state_directory_is_closed(tmp_path: Path) -> None:
+    """B16: the state was readable for every user, with the prompts in plain text."""
+    state = prepare_state(tmp_path / "state")
+    with lock_state(state):
+        save_addresses(state, {"http": "http://127.0.0.1:1"})
+
+    directories = (state.root, state.nats, state.logs, state.postgres, state.passwords)
+    assert {mode(directory) for directory in directories} == {0o700}
+    assert mode(state.root / "run.json") == mode(state.root / "lock") == 0o600
+
+
+def test_an_open_state_directory_of_an_earlier_release_is_closed(tmp_path: Path) -> None:
+    """B16: directories that exist are tightened at the next start."""
+    state = prepare_state(tmp_path / "state")
+    files = [state.root / "lock", state.root / "run.json", state.log_path("runner")]
+    files.append(state.nats / "nats.conf")
+    for path in files:
+        path.write_text("{}")
+        path.chmod(0o644)
+    for directory in (state.root, state.nats, state.logs):
+        directory.chmod(0o755)
+
+    prepare_state(state.root)
+
+    assert {mode(path) for path in files} == {0o600}
+    assert {mode(path) for path in (state.root, state.nats, state.logs)} == {0o700}
+
+
+def test_a_directory_that_others_use_stays_open(tmp_path: Path) -> None:
+    """`--state /tmp` or `--state .` closes what the stack makes there, and nothing else."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "notes.txt").write_text("not ours")
+    shared.chmod(0o755)
+    (shared / "notes.txt").chmod(0o644)
+
+    state = prepare_state(shared)
+
+    assert mode(shared) == 0o755
+    assert mode(shared / "notes.txt") == 0o644
+    assert {mode(path) for path in (state.nats, state.logs, state.postgres)} == {0o700}
+
+
+def test_a_socket_directory_that_somebody_prepared_is_not_used(tmp_path: Path) -> None:
+    """B16: another user could make the directory first, and catch the connections in it."""
+    long = tmp_path / ("long" * 30)
+    chosen = choose_socket_directory(long, "socket", {})
+    try:
+        chosen.chmod(0o777)
+
+        with pytest.raises(StateUnusable, match="--state"):
+            choose_socket_directory(long, "socket", {})
+    finally:
+        chosen.rmdir()
