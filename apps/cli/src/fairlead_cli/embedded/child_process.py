@@ -23,7 +23,7 @@ class ProcessSpec:
     argv: tuple[str, ...]
     log: Path
     cwd: Path
-    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    env: Mapping[str, str] = field(default_factory=dict)
     user: str = launcher.KEEP_USER
     standard_input: Path = Path(os.devnull)
     stop_signal: signal.Signals = signal.SIGTERM

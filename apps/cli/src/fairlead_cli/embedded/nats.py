@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import sys
@@ -14,6 +15,8 @@ from typing import Any, Final
 from fairlead_cli.embedded import child_process
 from fairlead_cli.embedded.child_process import ProcessSpec
 from fairlead_cli.embedded.ports import LOOPBACK
+from fairlead_cli.embedded.private_files import write_private
+from fairlead_cli.embedded.service_environment import common_environment
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.errors import BinaryMissing
 
@@ -72,11 +75,12 @@ async def prepare(server: NatsServer) -> ProcessSpec:
             await child_process.end_orphan(
                 int(pid), str(server.config_path), signal.SIGTERM, grace_s=10.0
             )
-    server.config_path.write_text(server.config())
+    write_private(server.config_path, server.config())
     return ProcessSpec(
         argv=(str(find_binary()), "--config", str(server.config_path)),
         log=server.state.log_path("nats"),
         cwd=server.state.nats,
+        env=common_environment(os.environ),
         death_signal=signal.SIGTERM,
     )
 

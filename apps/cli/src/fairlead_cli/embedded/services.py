@@ -11,7 +11,9 @@ from typing import Final
 import httpx
 
 from fairlead_cli.embedded.child_process import ProcessSpec
+from fairlead_cli.embedded.configuration import StackConfig
 from fairlead_cli.embedded.ports import LOOPBACK
+from fairlead_cli.embedded.service_environment import common_environment, service_environment
 from fairlead_cli.embedded.supervisor import Prepare, SupervisedProcess
 from fairlead_cli.errors import UsageError
 
@@ -25,23 +27,29 @@ GRACE_MARGIN_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ServiceContext:
-    """The addresses and settings that every service of one stack gets."""
+    """The addresses and settings that the services of one stack get."""
 
-    config: Path
+    config: StackConfig
     nats: str
-    postgres: str
+    # The address of Postgres for each service that uses it.
+    postgres: Mapping[str, str]
     cwd: Path
-    grace_s: float
 
-    def environment(self) -> dict[str, str]:
-        return {
-            **os.environ,
-            "FAIRLEAD_CONFIG": str(self.config),
+    @property
+    def grace_s(self) -> float:
+        return self.config.config.runner.grace_s
+
+    def environment(self, name: str) -> dict[str, str]:
+        """The environment of one service: its part of ours, and the addresses that it needs."""
+        own = service_environment(name, os.environ, self.config.config) | {
+            "FAIRLEAD_CONFIG": str(self.config.path),
             "FAIRLEAD_NATS_URL": self.nats,
             "FAIRLEAD_NATS_REPLICAS": "1",
-            "FAIRLEAD_POSTGRES_DSN": self.postgres,
             "FAIRLEAD_HEALTH_HOST": LOOPBACK,
         }
+        if name in self.postgres:
+            own["FAIRLEAD_POSTGRES_DSN"] = self.postgres[name]
+        return own
 
 
 def complete_scale(scale: Mapping[str, int]) -> dict[str, int]:
@@ -66,7 +74,7 @@ def service_process(
         argv=(sys.executable, "-m", f"fairlead_{name}"),
         log=log,
         cwd=context.cwd,
-        env=context.environment() | {variable: str(port)},
+        env=context.environment(name) | {variable: str(port)},
         grace_s=context.grace_s + GRACE_MARGIN_S,
     )
     return SupervisedProcess(name, index, _fixed_spec(spec), lambda: _probe_readyz(port))
@@ -75,7 +83,10 @@ def service_process(
 def sim_process(port: int, cwd: Path, log: Path) -> SupervisedProcess:
     """The simulated provider as a process."""
     spec = ProcessSpec(
-        argv=(sys.executable, "-m", "fairlead_cli", "sim", "--port", str(port)), log=log, cwd=cwd
+        argv=(sys.executable, "-m", "fairlead_cli", "sim", "--port", str(port)),
+        log=log,
+        cwd=cwd,
+        env=common_environment(os.environ),
     )
     return SupervisedProcess("sim", 0, _fixed_spec(spec), lambda: _probe_port(port))
 

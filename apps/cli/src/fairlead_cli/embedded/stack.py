@@ -90,11 +90,10 @@ class Stack:
         http_port = claim_port(port, "HTTP", "--port")
         server, database = await self._start_servers(state, config)
         context = services.ServiceContext(
-            config=config.path,
+            config=config,
             nats=server.url,
-            postgres=database.access.dsn(ADMIN),
+            postgres=dict.fromkeys(("projector", "gateway"), database.access.dsn(ADMIN)),
             cwd=self._plan.cwd,
-            grace_s=config.config.runner.grace_s,
         )
         await self._start_services(state, context, http_port)
         return RunningStack(
