@@ -4,7 +4,9 @@ ProjectorError
 ├── ShardFenced        another writer moved the shard's checkpoint: the task starts again
 ├── MigrationGap       a number is missing among the files or in the database: repair the release
 ├── MigrationEdited    the file of an applied migration was changed: restore it and add a new one
-└── DatabaseAhead      a newer release migrated this database: upgrade this process
+├── DatabaseAhead      a newer release migrated this database: upgrade this process
+├── NotMigrated        migrations are missing and this role may not apply them: run `fairlead migrate`
+└── UnusableRole       a role cannot serve a service: correct its address
 """
 
 
@@ -34,4 +36,19 @@ class MigrationEdited(ProjectorError):
 class DatabaseAhead(ProjectorError):
     def __init__(self, name: str) -> None:
         super().__init__(f"the database has {name}, which this release does not know")
+        self.name = name
+
+
+class NotMigrated(ProjectorError):
+    def __init__(self, role: str) -> None:
+        super().__init__(
+            f"the database misses migrations, and the role {role} may not apply them:"
+            " run `fairlead migrate` with the migrator's address"
+        )
+        self.role = role
+
+
+class UnusableRole(ProjectorError):
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"the role {name} of Postgres cannot be used: {reason}")
         self.name = name

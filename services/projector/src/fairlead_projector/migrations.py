@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Final, NamedTuple
 
+from psycopg import errors
 from psycopg.rows import class_row
 
 from fairlead_projector.database import LOCK_SPACE, MIGRATION_LOCK, Connection, query
-from fairlead_projector.errors import DatabaseAhead, MigrationEdited, MigrationGap
+from fairlead_projector.errors import DatabaseAhead, MigrationEdited, MigrationGap, NotMigrated
 
 _FILE_NAME: Final = re.compile(r"^(\d{4})_[a-z0-9_]+\.sql$")
 
@@ -65,8 +66,26 @@ def missing_migrations(
     return shipped[len(applied) :]
 
 
+async def ensure_migrated(connection: Connection) -> None:
+    """Apply missing migrations, if there are any. Raises NotMigrated if this role may not."""
+    try:
+        if await is_migrated(connection):
+            return
+        await migrate(connection)
+    except errors.InsufficientPrivilege as error:
+        raise NotMigrated(connection.info.user) from error
+
+
+async def is_migrated(connection: Connection) -> bool:
+    """Whether the database has every migration of this release."""
+    try:
+        return not missing_migrations(load_migrations(), await _list_applied(connection))
+    except errors.UndefinedTable:
+        return False
+
+
 async def migrate(connection: Connection) -> None:
-    """Bring the database to this release, in one transaction."""
+    """Bring the database to this release, in one transaction. The roles get their rights again."""
     async with connection.transaction():
         await lock_migrations(connection)
         await apply_missing(connection)
@@ -80,11 +99,8 @@ async def lock_migrations(connection: Connection) -> None:
 
 
 async def apply_missing(connection: Connection) -> None:
-    """Apply the missing migrations inside the caller's transaction."""
-    async with connection.cursor(row_factory=class_row(AppliedMigration)) as cursor:
-        await cursor.execute(query("list_migrations"))
-        applied = await cursor.fetchall()
-    for migration in missing_migrations(load_migrations(), applied):
+    """Apply the missing migrations and give rights to roles, inside the caller's transaction."""
+    for migration in missing_migrations(load_migrations(), await _list_applied(connection)):
         await connection.execute(migration.statement)
         record = {
             "number": migration.number,
@@ -92,3 +108,10 @@ async def apply_missing(connection: Connection) -> None:
             "checksum": migration.checksum,
         }
         await connection.execute(query("record_migration"), record)
+    await connection.execute(query("grant_rights"))
+
+
+async def _list_applied(connection: Connection) -> Sequence[AppliedMigration]:
+    async with connection.cursor(row_factory=class_row(AppliedMigration)) as cursor:
+        await cursor.execute(query("list_migrations"))
+        return await cursor.fetchall()

@@ -187,6 +187,10 @@ class PostgresReadModel:
             raise ReadsUnavailable(str(error).strip() or type(error).__name__) from error
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
             raise ReadsUnavailable("the read models are not migrated yet") from error
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise ReadsUnavailable(
+                "this role may not read the views: run `fairlead migrate`"
+            ) from error
 
     async def _ping(self) -> None:
         while True:

@@ -13,7 +13,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import LogEntry
 from fairlead_projector import database, metrics
 from fairlead_projector.errors import ShardFenced
-from fairlead_projector.migrations import migrate
+from fairlead_projector.migrations import ensure_migrated
 from fairlead_projector.projection import log_entries, row_changes
 from fairlead_projector.projection.log_entries import DecodedEntry
 from fairlead_projector.projection.purge import erase
@@ -51,7 +51,7 @@ async def project_shard(
 ) -> None:
     """Project one shard until another process should have it, or until something fails."""
     async with await database.connect(dsn) as connection:
-        await migrate(connection)
+        await ensure_migrated(connection)
         while not (share.has_room() and await database.try_lock(connection, shard)):
             on_healthy()
             await asyncio.sleep(options.lock_retry_s)
@@ -94,7 +94,7 @@ async def watch_shards(
 ) -> None:
     """Measure the lag of every shard, and divide the shards among projectors, until something fails."""
     async with await database.connect(dsn) as connection:
-        await migrate(connection)
+        await ensure_migrated(connection)
         await announce_projector(connection)
         while True:
             share.divide(await count_projectors(connection))
