@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "cancel": CommandEntry("session.cancel", "withdraw one pending input"),
     "doctor": CommandEntry("stack.doctor", "check this machine and say how to repair it"),
     "provision": CommandEntry("stack.provision", "create or update the streams"),
+    "migrate": CommandEntry("stack.migrate", "create or update the tables and roles in Postgres"),
     "rebuild": CommandEntry("stack.rebuild", "drop the read models and rebuild them from the log"),
     "verify": CommandEntry(
         "stack.verify", "check the log: all sessions, one session, or an exported file"

@@ -48,7 +48,11 @@ def effective_config(args: argparse.Namespace) -> Config:
     local = load_addresses(args.state)
     overrides = {
         variable: str(local[key])
-        for variable, key in (("FAIRLEAD_NATS_URL", "nats"), ("FAIRLEAD_POSTGRES_DSN", "postgres"))
+        for variable, key in (
+            ("FAIRLEAD_NATS_URL", "nats"),
+            ("FAIRLEAD_POSTGRES_DSN", "postgres"),
+            ("FAIRLEAD_POSTGRES_MIGRATE_DSN", "postgres"),
+        )
         if key in local and args.config is None
     }
     return load(args.config, {**overrides, **os.environ})

@@ -142,7 +142,7 @@ async def _measure(
     results.figures |= await compare_parsers(_sim_url(stack), rounds=max(2, int(ROUNDS * scale)))
     progress("projection")
     projected_per_s, copied_per_s, rows = await projection.measure_projection(
-        stack.postgres, eventlog
+        stack.postgres_admin, eventlog
     )
     results.figures |= {
         "projector, events/s": projected_per_s,

@@ -15,7 +15,9 @@ class RunningStack:
     http: str
     nats: str
     monitor: str
+    # As the owner of the read models; no service has this role.
     postgres: str
+    postgres_admin: str
     config: Path
     state: StateDirectory
     processes: tuple[SupervisedProcess, ...]

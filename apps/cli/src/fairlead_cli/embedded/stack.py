@@ -26,6 +26,7 @@ from fairlead_cli.embedded.supervisor import (
 )
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.provision import provision
+from fairlead_projector.roles import MIGRATOR
 from fairlead_service.config.configuration import Config
 
 PROVISION_TRIES: Final = 100
@@ -92,7 +93,7 @@ class Stack:
         context = services.ServiceContext(
             config=config,
             nats=server.url,
-            postgres=dict.fromkeys(("projector", "gateway"), database.access.dsn(ADMIN)),
+            postgres=database.access.service_dsns(),
             cwd=self._plan.cwd,
         )
         await self._start_services(state, context, http_port)
@@ -100,7 +101,8 @@ class Stack:
             http=f"http://{LOOPBACK}:{http_port}",
             nats=server.url,
             monitor=server.monitor_url,
-            postgres=database.access.dsn(ADMIN),
+            postgres=database.access.dsn(MIGRATOR),
+            postgres_admin=database.access.dsn(ADMIN),
             config=config.path,
             state=state,
             processes=(*self._servers, *self._services),
@@ -133,7 +135,7 @@ class Stack:
             self._services.append(services.sim_process(config.sim_port, self._plan.cwd, log))
         await run_together(process.start() for process in (*self._servers, *self._services))
         await wait_all_ready(self._servers, self._progress)
-        await _provision(server, config.config)
+        await run_together((_provision(server, config.config), database.access.migrate()))
         return server, database
 
     async def _start_services(

@@ -16,6 +16,7 @@ class NatsConfig(Section):
 
 class PostgresConfig(Section):
     dsn: str = "host=127.0.0.1 port=5432 user=postgres dbname=postgres"
+    migrate_dsn: str | None = None
 
 
 class HealthConfig(Section):

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 
 import psycopg
+from psycopg import errors
 
 from fairlead_cli.addresses import add_config, effective_config
 from fairlead_cli.errors import CommandError
@@ -23,6 +24,11 @@ def run(args: argparse.Namespace) -> int:
         digest_text = asyncio.run(_rebuild(effective_config(args)))
     except psycopg.OperationalError as error:
         raise CommandError(f"Postgres cannot be used: {error}; run `fairlead doctor`") from error
+    except errors.InsufficientPrivilege as error:
+        raise CommandError(
+            f"only the migrator may rebuild ({error.diag.message_primary}):"
+            " set postgres.migrate_dsn to its address"
+        ) from error
     stdout_console().print(digest_text, markup=False)
     return 0
 
@@ -36,6 +42,8 @@ async def _rebuild(config: Config) -> str:
             notes.print(f"{progress.applied} of {progress.total} commits", style="dim")
         last = progress
 
+    # Only the owner of the tables may drop them and make them again.
+    dsn = config.postgres.migrate_dsn or config.postgres.dsn
     async with connect(config.nats.url, name="fairlead-rebuild") as eventlog:
-        await rebuild(config.postgres.dsn, eventlog, progress=report)
-    return await digest(config.postgres.dsn)
+        await rebuild(dsn, eventlog, progress=report)
+    return await digest(dsn)

@@ -11,6 +11,16 @@ from typing import Final
 from psycopg.conninfo import make_conninfo
 
 from fairlead_cli.embedded.private_files import write_private
+from fairlead_projector import database
+from fairlead_projector.migrations import migrate
+from fairlead_projector.roles import (
+    GATEWAY,
+    MIGRATOR,
+    PROJECTOR,
+    DatabaseLogins,
+    Login,
+    create_roles,
+)
 
 ADMIN: Final = "postgres"
 DATABASE: Final = "postgres"
@@ -56,6 +66,22 @@ class PostgresAccess:
             self.store_password(role, generate_password())
             line = path.read_text().strip()
         return line.rpartition(":")[2]
+
+    def login(self, role: str) -> Login:
+        """The name and the password of a role."""
+        return Login(role, self.password(role))
+
+    def service_dsns(self) -> dict[str, str]:
+        """The address for each service that uses Postgres: its own role, and no other."""
+        return {"projector": self.dsn(PROJECTOR), "gateway": self.dsn(GATEWAY)}
+
+    async def migrate(self) -> None:
+        """Create the roles as the administrator, then the tables as the migrator."""
+        logins = DatabaseLogins(self.login(MIGRATOR), self.login(PROJECTOR), self.login(GATEWAY))
+        async with await database.connect(self.dsn(ADMIN)) as admin:
+            await create_roles(admin, logins)
+        async with await database.connect(self.dsn(MIGRATOR)) as owner:
+            await migrate(owner)
 
     def store_password(self, role: str, password: str) -> None:
         """Write the password in the form that clients of Postgres read."""

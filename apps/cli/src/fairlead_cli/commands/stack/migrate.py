@@ -1,0 +1,71 @@
+"""`fairlead migrate`: create or update the tables in Postgres, and the roles that use them."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import Final
+
+import psycopg
+
+from fairlead_cli.addresses import add_config, effective_config
+from fairlead_cli.errors import CommandError, UsageError
+from fairlead_cli.terminal import stdout_console
+from fairlead_projector import database
+from fairlead_projector.errors import ProjectorError
+from fairlead_projector.migrations import migrate
+from fairlead_projector.roles import DatabaseLogins, create_roles, read_login
+
+# Addresses hold passwords, so they come from variables and never from the command line.
+ADMIN_VARIABLE: Final = "FAIRLEAD_DSN_ADMIN"
+ROLE_VARIABLES: Final = (
+    "FAIRLEAD_DSN_MIGRATOR",
+    "FAIRLEAD_DSN_PROJECTOR",
+    "FAIRLEAD_DSN_GATEWAY",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--create-roles",
+        action="store_true",
+        help=f"first create the roles in {', '.join(ROLE_VARIABLES)}, as {ADMIN_VARIABLE}",
+    )
+    add_config(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Create the roles if asked, then apply the missing migrations. Safe to repeat."""
+    out = stdout_console()
+    try:
+        if args.create_roles:
+            logins = asyncio.run(_create_roles(os.environ))
+            names = ", ".join(login.name for login in logins)
+            out.print(f"roles: {names}", markup=False)
+            dsn = os.environ[ROLE_VARIABLES[0]]
+        else:
+            config = effective_config(args).postgres
+            dsn = config.migrate_dsn or config.dsn
+        asyncio.run(_migrate(dsn))
+    except psycopg.Error as error:
+        reason = " ".join(str(error).split())
+        raise CommandError(f"Postgres refused: {reason}; run `fairlead doctor`") from error
+    except ProjectorError as error:
+        raise CommandError(str(error)) from error
+    out.print("the tables are up to date")
+    return 0
+
+
+async def _create_roles(env: Mapping[str, str]) -> DatabaseLogins:
+    missing = [name for name in (ADMIN_VARIABLE, *ROLE_VARIABLES) if not env.get(name)]
+    if missing:
+        raise UsageError(f"--create-roles needs the variables {', '.join(missing)}")
+    logins = DatabaseLogins(*(read_login(env[name]) for name in ROLE_VARIABLES))
+    async with await database.connect(env[ADMIN_VARIABLE]) as admin:
+        await create_roles(admin, logins)
+    return logins
+
+
+async def _migrate(dsn: str) -> None:
+    async with await database.connect(dsn) as connection:
+        await migrate(connection)
