@@ -16,6 +16,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from fairlead_cli.commands.stack.migrate import ADMIN_VARIABLE, ROLE_VARIABLES
+from fairlead_projector.roles import read_login
 from fairlead_service.config.configuration import Config, load
 
 pytestmark = pytest.mark.integration
@@ -25,9 +27,15 @@ DEPLOY = ROOT / "deploy"
 BASE = DEPLOY / "kubernetes/base"
 
 SERVICES = ("ingest", "runner", "projector", "tools", "gateway")
+JOBS = {"provision": ["provision"], "migrate": ["migrate", "--create-roles"]}
 PORTS = {"gateway": 8420}
 HEALTH_PORT = 9100
-USES_POSTGRES = {"projector", "gateway", "provision"}
+# Who has which addresses of Postgres: each service its own, and only the job has the others.
+LOGINS = {
+    "projector": {"FAIRLEAD_POSTGRES_DSN"},
+    "gateway": {"FAIRLEAD_POSTGRES_DSN"},
+    "migrate": {ADMIN_VARIABLE, *ROLE_VARIABLES},
+}
 # Variables of the images we did not build.
 FOREIGN = {"GOMEMLIMIT", "PGDATA", "POSTGRES_DB", "POSTGRES_PASSWORD", "POSTGRES_USER"}
 
@@ -66,7 +74,8 @@ def is_known(variable: str) -> bool:
     section, _, key = variable.removeprefix("FAIRLEAD_").lower().partition("_")
     field = Config.model_fields.get(section)
     fields = getattr(field.annotation, "model_fields", {}) if field else {}
-    return variable == "FAIRLEAD_CONFIG" or key in fields
+    known = {"FAIRLEAD_CONFIG", ADMIN_VARIABLE, *ROLE_VARIABLES}
+    return variable in known or key in fields
 
 
 def test_the_compose_file_fits_the_compose_specification() -> None:
@@ -80,15 +89,19 @@ def test_the_compose_file_fits_the_compose_specification() -> None:
 def test_compose_runs_every_service_after_its_streams_exist() -> None:
     services = compose()["services"]
 
-    assert set(services) == {*SERVICES, "nats", "postgres", "provision"}
+    assert set(services) == {*SERVICES, "nats", "postgres", "provision", "migrate"}
     for name in SERVICES:
         after = services[name]["depends_on"]
         assert after["nats"] == {"condition": "service_healthy"}
         assert after["provision"] == {"condition": "service_completed_successfully"}
         assert services[name]["build"]["args"] == {"SERVICE": name}
         assert services[name]["restart"] == "unless-stopped"
-    assert services["provision"]["command"] == ["provision"]
-    assert services["provision"]["build"]["args"] == {"SERVICE": "cli"}
+    for name, command in JOBS.items():
+        assert services[name]["command"] == command
+        assert services[name]["build"]["args"] == {"SERVICE": "cli"}
+    for name in LOGINS.keys() & set(SERVICES):
+        after = services[name]["depends_on"]
+        assert after["migrate"] == {"condition": "service_completed_successfully"}
 
 
 def test_compose_probes_the_ports_that_are_served() -> None:
@@ -130,14 +143,35 @@ def test_every_variable_of_compose_is_one_that_something_reads() -> None:
     assert {name for name in used - FOREIGN - keys if not is_known(name)} == set()
 
 
-def test_only_those_who_use_postgres_know_its_password(manifests: list[dict[str, Any]]) -> None:
-    services = compose()["services"]
+def test_each_service_knows_its_own_login_of_postgres_and_no_other(
+    manifests: list[dict[str, Any]],
+) -> None:
+    """C8: the gateway connected as the owner."""
     in_compose = {
-        n for n, service in services.items() if "FAIRLEAD_POSTGRES_DSN" in service["environment"]
+        name: logins
+        for name, service in compose()["services"].items()
+        if (logins := {key for key in service["environment"] if "_DSN" in key})
     }
-    in_cluster = {name for name, pod in pods(manifests) if "FAIRLEAD_POSTGRES_DSN" in str(pod)}
+    in_cluster = {
+        name: logins
+        for name, pod in pods(manifests)
+        if (logins := {e["name"] for e in pod["containers"][0]["env"] if "_DSN" in e["name"]})
+    }
+    services = compose()["services"]
+    secrets = {
+        name: entry["valueFrom"]["secretKeyRef"]["name"].rpartition("-")[0]
+        for name, pod in pods(manifests)
+        for entry in pod["containers"][0]["env"]
+        if entry["name"] == "FAIRLEAD_POSTGRES_DSN"
+    }
 
-    assert in_compose == in_cluster == USES_POSTGRES
+    assert in_compose == in_cluster == LOGINS
+    # kustomize ends the name of a secret with a hash of its content.
+    assert secrets == {name: f"postgres-{name}" for name in ("projector", "gateway")}
+    for name in secrets:
+        dsn = services[name]["environment"]["FAIRLEAD_POSTGRES_DSN"]
+        assert read_login(dsn).name == f"fairlead_{name}"
+        assert dsn == services["migrate"]["environment"][f"FAIRLEAD_DSN_{name.upper()}"]
 
 
 def test_the_nats_server_accepts_its_configuration_and_syncs_always(tmp_path: Path) -> None:
@@ -173,8 +207,9 @@ def test_every_service_has_a_deployment_and_the_stores_keep_their_data(
         manifest["spec"]["volumeClaimTemplates"]
         for manifest in by_name(manifests, "StatefulSet").values()
     )
-    job = by_name(manifests, "Job")["provision"]["spec"]["template"]["spec"]["containers"][0]
-    assert (job["image"], job["args"]) == ("fairlead-cli:0.1.0", ["provision"])
+    for name, command in JOBS.items():
+        [job] = by_name(manifests, "Job")[name]["spec"]["template"]["spec"]["containers"]
+        assert (job["image"], job["args"]) == ("fairlead-cli:0.1.0", command)
 
 
 def test_kubernetes_probes_the_ports_that_are_served(manifests: list[dict[str, Any]]) -> None:
