@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from fairlead_gateway.reads.postgres import PostgresReadModel
 from fairlead_gateway.reads.read_model import (
@@ -155,6 +156,21 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[ReadModel]:
         while read.complaint() is not None:
             await asyncio.sleep(0.01)
         yield read
+
+
+@pytest.mark.integration
+async def test_a_role_without_rights_is_told_who_gives_them(dsn: str) -> None:
+    await _fill(dsn)
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        admin.execute("CREATE ROLE stranger LOGIN")
+    read = PostgresReadModel(make_conninfo(dsn, user="stranger"), connections_max=1, timeout_s=5)
+    try:
+        async with asyncio.timeout(20), read.open():
+            while "fairlead migrate" not in (read.complaint() or ""):
+                await asyncio.sleep(0.01)
+    finally:
+        with psycopg.connect(dsn, autocommit=True) as admin:
+            admin.execute("DROP ROLE stranger")
 
 
 async def test_a_session_is_read_with_its_progress(model: ReadModel) -> None:
