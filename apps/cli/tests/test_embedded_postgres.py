@@ -17,9 +17,11 @@ from psycopg.conninfo import make_conninfo
 from fairlead_cli.embedded import launcher
 from fairlead_cli.embedded.postgres import outside_data
 from fairlead_cli.embedded.postgres import server as postgres
-from fairlead_cli.embedded.postgres.access import ADMIN
-from fairlead_cli.embedded.postgres.user import WAYS
+from fairlead_cli.embedded.postgres.access import ADMIN, add_password
+from fairlead_cli.embedded.postgres.user import WAYS, choose_user, give_files
 from fairlead_cli.embedded.state_directory import StateDirectory, prepare_state
+from fairlead_cli.errors import StateUnusable
+from fairlead_projector.roles import MIGRATOR
 from fairlead_testing.embedded_servers import (
     kill_and_wait,
     postgres_on,
@@ -159,6 +161,65 @@ async def test_data_of_one_user_serves_the_other_after_a_change_of_the_way(
         async with run_processes(postgres_process(server)):
             keep_answer(server)
             assert answer(server) == 42
+
+
+@as_root
+async def test_data_that_an_earlier_release_gave_to_nobody_becomes_roots(
+    state: StateDirectory,
+) -> None:
+    process, server = await postgres_on(state)
+    async with run_processes(process):
+        keep_answer(server)
+    give_files(server.home, launcher.NOBODY)
+
+    process, server = await postgres_on(state)
+    async with run_processes(process):
+        assert answer(server) == 42
+
+    assert server.user == launcher.NAMESPACE
+    assert {server.home.stat().st_uid, server.data.stat().st_uid} == {0}
+
+
+@as_root
+def test_a_directory_that_a_namespace_cannot_enter_is_used_as_nobody(tmp_path: Path) -> None:
+    """In a namespace root has no rights over files of other users."""
+    place = tmp_path / "foreign"
+    place.mkdir(mode=0o700)
+    os.chown(place, 1, 1)
+    program = postgres.find_install() / "bin" / "postgres"
+
+    assert choose_user(place, program) == launcher.BECOME_NOBODY
+    with pytest.raises(StateUnusable, match="ordinary user"):
+        choose_user(place, place / "missing")
+
+
+async def test_a_password_for_another_server_does_not_stop_a_stack(
+    state: StateDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, server = await postgres_on(state)
+    monkeypatch.setenv("PGPASSWORD", "of another server")
+
+    async with run_processes(process):
+        await server.access.migrate()
+        dsn = add_password(server.access.dsn(MIGRATOR))
+        with psycopg.connect(dsn) as connection:
+            assert connection.info.user == MIGRATOR
+
+
+async def test_tables_of_a_newer_release_are_refused_with_the_way_out(
+    state: StateDirectory,
+) -> None:
+    process, server = await postgres_on(state)
+    async with run_processes(process):
+        await server.access.migrate()
+        with psycopg.connect(server.access.dsn(MIGRATOR)) as connection:
+            connection.execute(
+                "INSERT INTO public.fairlead_migration (number, name, checksum)"
+                " SELECT max(number) + 1, '9999_later.sql', '' FROM public.fairlead_migration"
+            )
+
+        with pytest.raises(StateUnusable, match=r"9999_later\.sql.*--state"):
+            await server.access.migrate()
 
 
 async def test_postgres_listens_on_no_port_and_takes_nobody_without_a_password(

@@ -4,7 +4,9 @@ import stat
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from fairlead_cli.embedded.postgres.access import PostgresAccess, add_password
 from fairlead_cli.embedded.postgres.socket_directory import choose_socket_directory
 from fairlead_cli.embedded.state_directory import lock_state, prepare_state, save_addresses
 from fairlead_cli.errors import StateUnusable
@@ -68,3 +70,16 @@ def test_a_socket_directory_that_somebody_prepared_is_not_used(tmp_path: Path) -
             choose_socket_directory(long, "socket", {})
     finally:
         chosen.rmdir()
+
+
+def test_only_our_own_password_files_are_read(tmp_path: Path) -> None:
+    """A user's file may have many lines and rules of its own: the client library reads it."""
+    access = PostgresAccess(tmp_path, tmp_path)
+    ours, theirs = access.dsn("reader"), f"user=reader passfile={tmp_path / 'pgpass'}"
+    password = access.password("reader")
+    (tmp_path / "pgpass").write_text(f"*:*:*:reader:{password}\ndb:*:*:reader:other\n")
+
+    assert conninfo_to_dict(add_password(ours))["password"] == password
+    assert add_password(theirs) == theirs
+    assert add_password("user=reader") == "user=reader"
+    assert add_password(access.dsn("nobody")) == access.dsn("nobody")

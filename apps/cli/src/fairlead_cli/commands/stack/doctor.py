@@ -18,10 +18,14 @@ from rich.markup import escape
 from fairlead_cli import checks
 from fairlead_cli.addresses import DEFAULT_HTTP, add_config
 from fairlead_cli.checks import Finding
+from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.embedded.state_directory import MEGABYTE, load_addresses, lock_owner
 from fairlead_cli.terminal import stdout_console
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.provision import missing_streams
+from fairlead_projector.database import Connection
+from fairlead_projector.errors import ProjectorError
+from fairlead_projector.migrations import is_migrated
 from fairlead_service.config.configuration import Config
 
 MARKS: Final = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}
@@ -120,13 +124,27 @@ async def _check_durability(monitor: str) -> Finding:
 async def _check_postgres(dsn: str) -> Finding:
     try:
         connection = await psycopg.AsyncConnection.connect(
-            dsn, connect_timeout=int(CHECK_TIMEOUT_S)
+            add_password(dsn), connect_timeout=int(CHECK_TIMEOUT_S), autocommit=True
         )
     except psycopg.Error as error:
         detail = " ".join(str(error).split())
         return Finding("postgres", "fail", detail, "start Postgres, or correct [postgres] dsn")
     async with connection:
-        return Finding("postgres", "ok", f"version {connection.info.server_version // 10000}")
+        about = f"version {connection.info.server_version // 10000}, role {connection.info.user}"
+        return await _check_tables(connection, about)
+
+
+async def _check_tables(connection: Connection, about: str) -> Finding:
+    """Are the tables up to date? The role of the gateway may not see that, and need not."""
+    try:
+        migrated = await is_migrated(connection)
+    except psycopg.errors.InsufficientPrivilege:
+        return Finding("postgres", "ok", about)
+    except ProjectorError as error:
+        return Finding("postgres", "fail", f"{about}: {error}", "install the newest release")
+    if migrated:
+        return Finding("postgres", "ok", f"{about}, tables up to date")
+    return Finding("postgres", "warn", f"{about}, migrations are missing", "run `fairlead migrate`")
 
 
 async def _check_http(url: str) -> Finding:

@@ -9,6 +9,7 @@ from typing import Final
 import psycopg
 
 from fairlead_cli.addresses import add_config, effective_config
+from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.errors import CommandError, UsageError
 from fairlead_cli.terminal import stdout_console
 from fairlead_projector import database
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             dsn = os.environ[ROLE_VARIABLES[0]]
         else:
             config = effective_config(args).postgres
-            dsn = config.migrate_dsn or config.dsn
+            dsn = add_password(config.migrate_dsn or config.dsn)
         asyncio.run(_migrate(dsn))
     except psycopg.Error as error:
         reason = " ".join(str(error).split())

@@ -7,6 +7,7 @@ import psycopg
 from psycopg import errors
 
 from fairlead_cli.addresses import add_config, effective_config
+from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.errors import CommandError
 from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_eventlog.jetstream.connect import connect
@@ -43,7 +44,7 @@ async def _rebuild(config: Config) -> str:
         last = progress
 
     # Only the owner of the tables may drop them and make them again.
-    dsn = config.postgres.migrate_dsn or config.postgres.dsn
+    dsn = add_password(config.postgres.migrate_dsn or config.postgres.dsn)
     async with connect(config.nats.url, name="fairlead-rebuild") as eventlog:
         await rebuild(dsn, eventlog, progress=report)
     return await digest(dsn)

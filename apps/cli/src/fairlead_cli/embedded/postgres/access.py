@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from psycopg.conninfo import make_conninfo
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from fairlead_cli.embedded.private_files import write_private
+from fairlead_cli.errors import StateUnusable
 from fairlead_projector import database
+from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import migrate
 from fairlead_projector.roles import (
     GATEWAY,
@@ -76,16 +79,42 @@ class PostgresAccess:
         return {"projector": self.dsn(PROJECTOR), "gateway": self.dsn(GATEWAY)}
 
     async def migrate(self) -> None:
-        """Create the roles as the administrator, then the tables as the migrator."""
+        """Create the roles as the administrator, then the tables as the migrator.
+
+        Raises StateUnusable.
+        """
         logins = DatabaseLogins(self.login(MIGRATOR), self.login(PROJECTOR), self.login(GATEWAY))
-        async with await database.connect(self.dsn(ADMIN)) as admin:
-            await create_roles(admin, logins)
-        async with await database.connect(self.dsn(MIGRATOR)) as owner:
-            await migrate(owner)
+        try:
+            async with await database.connect(add_password(self.dsn(ADMIN))) as admin:
+                await create_roles(admin, logins)
+            async with await database.connect(add_password(self.dsn(MIGRATOR))) as owner:
+                await migrate(owner)
+        except (psycopg.Error, ProjectorError) as error:
+            raise StateUnusable(
+                f"the tables in Postgres cannot be migrated ({error}): install the newest release,"
+                " or choose another directory with --state"
+            ) from error
 
     def store_password(self, role: str, password: str) -> None:
         """Write the password in the form that clients of Postgres read."""
         write_private(self.password_file(role), f"{_ANYWHERE}{role}:{password}\n")
+
+
+def add_password(dsn: str) -> str:
+    """The address with the password from our file, for a connection of this process only.
+
+    Clients prefer `PGPASSWORD` to a password file, and people set that variable for other servers.
+    An address without a file, or with a file that we did not write, stays as it is.
+    """
+    parts = conninfo_to_dict(dsn)
+    try:
+        line = Path(str(parts["passfile"])).read_text().strip()
+    except (KeyError, OSError):
+        return dsn
+    start = f"{_ANYWHERE}{parts.get('user')}:"
+    if not line.startswith(start) or "\n" in line:
+        return dsn
+    return make_conninfo(dsn, password=line.removeprefix(start))
 
 
 def generate_password() -> str:

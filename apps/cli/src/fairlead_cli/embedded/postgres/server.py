@@ -25,7 +25,7 @@ from fairlead_cli.embedded.postgres.socket_directory import (
     choose_socket_directory,
     remove_socket_directory,
 )
-from fairlead_cli.embedded.postgres.user import choose_user, file_owner, give_files
+from fairlead_cli.embedded.postgres.user import choose_user, file_owner, give_files, own_directory
 from fairlead_cli.embedded.private_files import write_private
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import Progress
@@ -57,9 +57,10 @@ class PostgresServer:
 async def locate_server(state: StateDirectory, progress: Progress) -> PostgresServer:
     """Choose the user and the socket, and move in data that an earlier release kept outside."""
     install, home = find_install(), state.postgres
+    own_directory(home)
     user = await asyncio.to_thread(choose_user, home, install / "bin" / "postgres")
     if user == launcher.BECOME_NOBODY:
-        progress("no user namespace here: Postgres runs as nobody, its files stay in the state")
+        progress("Postgres cannot run in a user namespace here: it runs as nobody instead")
     place = choose_socket_directory(home, SOCKET_NAME, os.environ)
     if place != home:
         progress(f"the state's path is too long for a socket: Postgres listens in {place}")

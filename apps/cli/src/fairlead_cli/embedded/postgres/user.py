@@ -36,6 +36,12 @@ def file_owner(user: str) -> int:
     return launcher.NOBODY if user == launcher.BECOME_NOBODY else os.geteuid()
 
 
+def own_directory(directory: Path) -> None:
+    """Take back a directory that root gave to `nobody` in an earlier release."""
+    if os.geteuid() == 0:
+        os.chown(directory, 0, 0)
+
+
 def give_files(directory: Path, uid: int) -> None:
     """Make the user the owner of a directory and all files in it, unless it is already."""
     if directory.stat().st_uid == uid:
