@@ -98,6 +98,17 @@ async def test_only_two_services_reach_postgres_each_with_its_own_role(up: Runni
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_the_tools_service_keeps_its_files_in_the_state_directory(up: RunningStack) -> None:
+    """D17: files of a stack stay inside `--state`."""
+    pid = up.pid("tools")
+    assert pid is not None
+    env = environment(pid)
+
+    assert env["FAIRLEAD_TOOLS_SPOOL_DIR"] == str(up.state.tools)
+    assert env["FAIRLEAD_CONTEXT_CACHE"] == str(up.state.cache)
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_no_password_is_in_an_environment_a_command_line_or_the_addresses(
     up: RunningStack,
 ) -> None:

@@ -22,8 +22,7 @@ def test_a_new_state_directory_is_closed(tmp_path: Path) -> None:
     with lock_state(state):
         save_addresses(state, {"http": "http://127.0.0.1:1"})
 
-    directories = (state.root, state.nats, state.logs, state.postgres, state.passwords)
-    assert {mode(directory) for directory in directories} == {0o700}
+    assert {mode(directory) for directory in (state.root, *state.directories())} == {0o700}
     assert mode(state.root / "run.json") == mode(state.root / "lock") == 0o600
 
 
@@ -56,7 +55,7 @@ def test_a_directory_that_others_use_stays_open(tmp_path: Path) -> None:
 
     assert mode(shared) == 0o755
     assert mode(shared / "notes.txt") == 0o644
-    assert {mode(path) for path in (state.nats, state.logs, state.postgres)} == {0o700}
+    assert {mode(directory) for directory in state.directories()} == {0o700}
 
 
 def test_a_socket_directory_that_somebody_prepared_is_not_used(tmp_path: Path) -> None:

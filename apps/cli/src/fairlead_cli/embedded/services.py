@@ -14,6 +14,7 @@ from fairlead_cli.embedded.child_process import ProcessSpec
 from fairlead_cli.embedded.configuration import StackConfig
 from fairlead_cli.embedded.ports import LOOPBACK
 from fairlead_cli.embedded.service_environment import common_environment, service_environment
+from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import Prepare, SupervisedProcess
 from fairlead_cli.errors import UsageError
 
@@ -29,6 +30,7 @@ GRACE_MARGIN_S: Final = 10.0
 class ServiceContext:
     """The addresses and settings that the services of one stack get."""
 
+    state: StateDirectory
     config: StackConfig
     nats: str
     # The address of Postgres for each service that uses it.
@@ -49,7 +51,17 @@ class ServiceContext:
         }
         if name in self.postgres:
             own["FAIRLEAD_POSTGRES_DSN"] = self.postgres[name]
-        return own
+        return own | (self._tool_directories() if name == "tools" else {})
+
+    def _tool_directories(self) -> dict[str, str]:
+        """Where tools keep temporary files and downloads, unless the configuration says where."""
+        tools, context = self.config.config.tools, self.config.config.context
+        directories: dict[str, str] = {}
+        if "spool_dir" not in tools.model_fields_set:
+            directories["FAIRLEAD_TOOLS_SPOOL_DIR"] = str(self.state.tools)
+        if "cache" not in context.model_fields_set:
+            directories["FAIRLEAD_CONTEXT_CACHE"] = str(self.state.cache)
+        return directories
 
 
 def complete_scale(scale: Mapping[str, int]) -> dict[str, int]:

@@ -91,6 +91,7 @@ class Stack:
         http_port = claim_port(port, "HTTP", "--port")
         server, database = await self._start_servers(state, config)
         context = services.ServiceContext(
+            state=state,
             config=config,
             nats=server.url,
             postgres=database.access.service_dsns(),

@@ -46,6 +46,16 @@ class StateDirectory:
         return self.postgres / "passwords"
 
     @property
+    def tools(self) -> Path:
+        """Temporary files of the tools service."""
+        return self.root / "tools"
+
+    @property
+    def cache(self) -> Path:
+        """Downloads of the tools service."""
+        return self.root / "cache"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 
@@ -53,6 +63,10 @@ class StateDirectory:
     def config(self) -> Path:
         """The configuration that `up` generates when it gets none."""
         return self.root / "fairlead.toml"
+
+    def directories(self) -> tuple[Path, ...]:
+        """All directories that the services and servers use."""
+        return (self.nats, self.postgres, self.passwords, self.tools, self.cache, self.logs)
 
     def log_path(self, name: str, index: int = 0) -> Path:
         return self.logs / f"{name}-{index}.log"
@@ -68,7 +82,7 @@ def prepare_state(root: Path) -> StateDirectory:
         state.root.mkdir(parents=True, exist_ok=True, mode=DIRECTORY_MODE)
         if _is_ours(state.root):
             state.root.chmod(DIRECTORY_MODE)
-        for directory in (state.nats, state.postgres, state.passwords, state.logs):
+        for directory in state.directories():
             make_private_directory(directory)
         (state.root / ".gitignore").write_text("*\n")
         close_files(*(state.root / name for name in PRIVATE_FILES))
