@@ -30,7 +30,7 @@ def test_an_open_state_directory_of_an_earlier_release_is_closed(tmp_path: Path)
     """B16: directories that exist are tightened at the next start."""
     state = prepare_state(tmp_path / "state")
     files = [state.root / "lock", state.root / "run.json", state.log_path("runner")]
-    files.append(state.nats / "nats.conf")
+    files += [state.nats / "nats.conf", state.token]
     for path in files:
         path.write_text("{}")
         path.chmod(0o644)

@@ -23,7 +23,6 @@ from fairlead_cli.errors import DiskFull, StateLocked, StateUnusable
 DISK_FREE_MB_MIN: Final = 200
 LOG_BYTES_MAX: Final = 16 * 1024 * 1024
 MEGABYTE: Final = 1024 * 1024
-PRIVATE_FILES: Final = ("lock", "run.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,11 @@ class StateDirectory:
     def passwords(self) -> Path:
         """One file for each role of Postgres, in the form that Postgres clients read."""
         return self.postgres / "passwords"
+
+    @property
+    def token(self) -> Path:
+        """The secret with which commands on this machine call the gateway."""
+        return self.root / "token"
 
     @property
     def tools(self) -> Path:
@@ -85,7 +89,7 @@ def prepare_state(root: Path) -> StateDirectory:
         for directory in state.directories():
             make_private_directory(directory)
         (state.root / ".gitignore").write_text("*\n")
-        close_files(*(state.root / name for name in PRIVATE_FILES))
+        close_files(state.root / "lock", state.root / "run.json", state.token)
         close_files(*state.logs.iterdir(), *state.nats.iterdir())
     except OSError as error:
         raise StateUnusable(
