@@ -143,12 +143,13 @@ async def test_root_keeps_all_data_inside_a_closed_state_directory(
 
     async with run_processes(process):
         keep_answer(server)
+        assert working_directory(process.pid) == server.data
 
     owner = launcher.NOBODY if user == launcher.BECOME_NOBODY else 0
     assert server.data.is_relative_to(state.root)
     assert server.data.stat().st_uid == owner
     assert stat.S_IMODE(state.root.stat().st_mode) == 0o700
-    assert not outside_data.OUTSIDE.exists()
+    assert not (state.root / outside_data.NAME_FILE).exists()
 
 
 @as_root
@@ -304,6 +305,11 @@ async def test_a_path_too_long_for_a_socket_gets_a_short_private_directory(
 def effective_rights(pid: int | None) -> int:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("CapEff:")).split()[1], 16)
+
+
+def working_directory(pid: int | None) -> Path:
+    """Where Postgres works: it always enters the directory of its data."""
+    return Path(f"/proc/{pid}/cwd").readlink()
 
 
 def keep_answer(server: postgres.PostgresServer) -> None:
