@@ -42,6 +42,7 @@ CONFIG: dict[str, Any] = {
         }
     },
     "agent": {"build": {}, "plan": {}},
+    "location": {"roots": ["/"], "default": "/work"},
     "ingest": {"pending_inputs_max": 3, "prompt_bytes_max": 2000},
 }
 WAIT_S = 5.0

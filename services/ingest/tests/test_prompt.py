@@ -19,6 +19,7 @@ from fairlead_schema.errors import (
 from fairlead_schema.events import PromptAdmitted, SyntheticAdded
 from fairlead_schema.subjects import Address
 from fairlead_service.config.configuration import Config
+from fairlead_service.config.sections import LocationConfig
 from services.ingest.tests.conftest import (
     append_events,
     create_command,
@@ -233,7 +234,9 @@ async def test_an_oversize_prompt_is_refused_by_its_bytes(
 
 async def test_without_any_model_nothing_is_admitted(eventlog: EventLog) -> None:
     """O-29: the refusal names the missing setting."""
-    context = CommandContext(eventlog, IngestSettings(Config()))
+    context = CommandContext(
+        eventlog, IngestSettings(Config(location=LocationConfig(default="/work")))
+    )
     await create_session(context)
 
     with pytest.raises(InvalidRequest, match="default_model"):

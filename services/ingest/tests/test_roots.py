@@ -1,6 +1,7 @@
 """Configured roots: sessions start in and move to directories inside a root only."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,7 +102,69 @@ async def test_a_move_outside_is_refused_and_a_move_inside_is_done(
     assert len(await events(context_with_roots.eventlog)) == 2
 
 
-async def test_without_roots_every_location_is_allowed(context: CommandContext) -> None:
-    info = await create(context, "default", create_command(location={"directory": "/anywhere"}))
+def context_for(eventlog: EventLog, **sections: Any) -> CommandContext:  # noqa: ANN401
+    """A context whose configuration opens only what these sections say."""
+    return CommandContext(
+        eventlog, IngestSettings(Config.model_validate({**CONFIG, "location": {}, **sections}))
+    )
 
-    assert info.location.directory == "/anywhere"
+
+@pytest.mark.parametrize("directory", ["/", "/work-2", "/work/..", "/etc", "/work/../etc"])
+async def test_without_roots_only_the_default_and_what_is_below_it_is_open(
+    eventlog: EventLog, directory: str
+) -> None:
+    """B2: a session at `/` made every path of the machine an inside path."""
+    context = context_for(eventlog, location={"default": "/work"})
+    command = create_command(location={"directory": directory})
+
+    with pytest.raises(InvalidRequest, match="outside the configured roots: /work"):
+        await create(context, "default", command)
+    inside = await create(
+        context, "default", create_command(location={"directory": "/work/project"})
+    )
+
+    assert inside.location.directory == "/work/project"
+
+
+async def test_without_roots_and_without_a_default_nothing_is_open(eventlog: EventLog) -> None:
+    """B2: the working directory of ingest, often `/`, opens nothing."""
+    context = context_for(eventlog)
+
+    for command in (create_command(), create_command(location={"directory": "/work"})):
+        with pytest.raises(InvalidRequest, match=r"set `roots` or `default` in \[location\]"):
+            await create(context, "default", command)
+
+
+async def test_a_tenant_cannot_name_the_directory_of_another(eventlog: EventLog) -> None:
+    """B2: the refusal names the directory and the key, and no root of another tenant."""
+    context = context_for(
+        eventlog,
+        tenant={
+            "acme": {"location": {"roots": ["/srv/acme"], "default": "/srv/acme/main"}},
+            "rival": {"location": {"roots": ["/srv/rival"]}},
+        },
+        location={"roots": ["/srv/shared"]},
+    )
+    command = create_command(location={"directory": "/srv/acme/secret"})
+
+    for tenant in ("rival", "default"):
+        with pytest.raises(InvalidRequest) as refusal:
+            await create(context, tenant, command)
+        message = refusal.value.body.message
+        assert message.startswith("/srv/acme/secret is outside the configured roots: /srv/")
+        assert "[tenant.<name>.location]" in message
+        assert "/srv/acme" not in message.removeprefix("/srv/acme/secret")
+    own = await create(context, "acme", create_command())
+    assert own.location.directory == "/srv/acme/main"
+
+
+async def test_a_relative_directory_is_refused_at_create_and_move(eventlog: EventLog) -> None:
+    """D17: each machine would resolve it from another directory."""
+    context = context_for(eventlog, location={"roots": ["/"], "default": "/work"})
+    await create(context, "default", create_command(id="ses_1"))
+    moved = {"sessionID": "ses_1", "location": {"directory": "project"}}
+
+    with pytest.raises(InvalidRequest, match="'project' is a relative path"):
+        await create(context, "default", create_command(location={"directory": "project"}))
+    with pytest.raises(InvalidRequest, match="'project' is a relative path"):
+        await move(context, "default", MoveSession.model_validate(moved))

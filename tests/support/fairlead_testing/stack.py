@@ -120,14 +120,31 @@ async def _tail(eventlog: EventLog, at: Address) -> AsyncGenerator[Recorded, Non
 
 
 @asynccontextmanager
-async def stack(state: Path, **options: Any) -> AsyncIterator[Stack]:  # noqa: ANN401
-    """A stack for the length of a block."""
+async def stack(
+    state: Path,
+    *,
+    config: Path | None = None,
+    **options: Any,  # noqa: ANN401
+) -> AsyncIterator[Stack]:
+    """A stack for the length of a block. Its sessions may use every directory by default."""
+    open_config = _with_open_locations(config, state.parent)
     async with (
-        run_stack(state, **options) as up,
+        run_stack(state, config=open_config, **options) as up,
         connect(up.nats, name="test") as eventlog,
         httpx.AsyncClient(base_url=up.http, timeout=30.0, trust_env=False) as http,
     ):
         yield Stack(up, http, eventlog)
+
+
+def _with_open_locations(config: Path | None, place: Path) -> Path:
+    """The configuration of a test, with every directory as a root unless it has its own [location]."""
+    text = "" if config is None else config.read_text()
+    if config is not None and "[location]" in text:
+        return config
+    place.mkdir(parents=True, exist_ok=True)
+    path = config or place / "stack.toml"
+    path.write_text(f'{text}\n[location]\nroots = ["/"]\n')
+    return path
 
 
 def check_log(events: Iterable[Recorded]) -> None:

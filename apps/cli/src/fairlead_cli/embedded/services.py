@@ -48,6 +48,7 @@ class ServiceContext:
             "FAIRLEAD_NATS_URL": self.nats,
             "FAIRLEAD_NATS_REPLICAS": "1",
             "FAIRLEAD_HEALTH_HOST": LOOPBACK,
+            "FAIRLEAD_LOCATION_DEFAULT": self.config.config.location.default or str(self.cwd),
         }
         if name in self.postgres:
             own["FAIRLEAD_POSTGRES_DSN"] = self.postgres[name]

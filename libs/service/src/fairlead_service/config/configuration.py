@@ -14,6 +14,7 @@ from typing import Annotated, Any, Self, TypeAlias
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.ids import TenantId
 from fairlead_schema.permission import PermissionRule
 from fairlead_service.config.agents import DENY_ALL, AgentConfig, agents_in_force
 from fairlead_service.config.context import ContextConfig, ReferenceConfig, SkillsConfig
@@ -94,6 +95,22 @@ class Config(Section):
         """The rules of an agent. No name means the default agent; an unknown agent may do nothing."""
         config = self.agents.get(self.agent_name(agent))
         return DENY_ALL if config is None else config.permissions
+
+    def roots(self, tenant: TenantId) -> tuple[str, ...]:
+        """The roots of a tenant's sessions. Without roots only its default location is one."""
+        own = self._tenant_location(tenant)
+        if own.roots or self.location.roots:
+            return own.roots or self.location.roots
+        default = self.default_location(tenant)
+        return () if default is None else (default,)
+
+    def default_location(self, tenant: TenantId) -> str | None:
+        """The directory of a tenant's sessions that name none, if one is configured."""
+        return self._tenant_location(tenant).default or self.location.default
+
+    def _tenant_location(self, tenant: TenantId) -> LocationConfig:
+        settings = self.tenant.get(tenant)
+        return LocationConfig() if settings is None else settings.location
 
     @model_validator(mode="after")
     def _credentials_have_servers(self) -> Self:

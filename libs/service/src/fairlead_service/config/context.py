@@ -1,11 +1,11 @@
 """The context sources of a session: instructions, skills, references, the calendar."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from fairlead_service.config.section import Section
+from fairlead_service.config.section import Directory, Section
 
 KIB = 1024
 
@@ -27,6 +27,8 @@ class ContextConfig(Section):
     names: tuple[FileName, ...] = ("AGENTS.md",)
     global_file: str | None = "~/.config/fairlead/AGENTS.md"
     project: bool = True
+    trust: Literal["all", "explicit"] = "all"
+    trusted: tuple[Directory, ...] = ()
     instructions: tuple[str, ...] = ()
     file_bytes_max: int = Field(default=256 * KIB, gt=0)
     total_bytes_max: int = Field(default=512 * KIB, gt=0)

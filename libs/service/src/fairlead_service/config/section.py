@@ -1,9 +1,24 @@
-"""The base class of every part of the configuration."""
+"""The base class of every part of the configuration, and the types that several parts use."""
 
-from pydantic import BaseModel, ConfigDict
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 
 class Section(BaseModel):
     """A frozen part of the configuration; an unknown key is a mistake."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _check_absolute(path: str) -> str:
+    """Refuse a relative path: each process would resolve it from a directory of its own."""
+    expanded = str(Path(path).expanduser()) if path.startswith("~") else path
+    if not expanded.startswith("/") or "\0" in expanded:
+        raise ValueError(f"{path!r} is no absolute path: write the directory from / on")
+    return expanded
+
+
+Directory = Annotated[str, AfterValidator(_check_absolute)]
+"""An absolute path. A leading `~` stands for the home directory of the process."""

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from fairlead_service.config.section import Section
+from fairlead_service.config.section import Directory, Section
 from fairlead_service.config.tool_servers import Credentials, SearchServiceConfig
 
 
@@ -115,8 +115,10 @@ class ToolsConfig(Section):
 
 
 class LocationConfig(Section):
-    roots: tuple[str, ...] = ()
-    default: str | None = None
+    """The directories that sessions may use, and the directory of sessions that name none."""
+
+    roots: tuple[Directory, ...] = ()
+    default: Directory | None = None
 
 
 class AsksConfig(Section):
@@ -132,6 +134,7 @@ class TenantConfig(Section):
     tokens: int | None = Field(default=None, ge=0)
     recovery: Literal["auto", "ask", "hold"] = "auto"
     mcp: dict[str, Credentials] = Field(default_factory=dict)
+    location: LocationConfig = LocationConfig()
 
 
 class CompactionConfig(Section):

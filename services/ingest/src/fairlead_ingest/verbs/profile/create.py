@@ -1,16 +1,16 @@
 """`session.create`: create a session, or return the one that has this id."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from fairlead_ingest.command_context import ContextDep
-from fairlead_ingest.verbs.profile.location import check_location
+from fairlead_ingest.verbs.profile.location import permitted_location
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound
 from fairlead_schema.events import SessionCreated
-from fairlead_schema.location import LocationRef, project_id
+from fairlead_schema.ids import TenantId
+from fairlead_schema.location import project_id
 from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -28,19 +28,18 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSessio
     session = await context.load(at) if command.id else None
     if session is not None and session.profile is not None:
         return info(session)
-    created, limits = _created_event(context.settings.config, command), _limits(command)
+    created, limits = _created_event(context.settings.config, tenant, command), _limits(command)
     outcome = await context.commit(at, lambda current: commands.create(current, created, limits))
     if isinstance(outcome, SessionIdUsed):
         raise Conflict("The session was purged, and its id is used up", at.session_id)
     return info(outcome.session)
 
 
-def _created_event(config: Config, command: CreateSession) -> SessionCreated:
+def _created_event(config: Config, tenant: TenantId, command: CreateSession) -> SessionCreated:
     check_agent(config, command.agent)
     check_model(config, command.model)
     check_timezone(command.timezone)
-    location = command.location or LocationRef(directory=config.location.default or str(Path.cwd()))
-    check_location(config.location.roots, location)
+    location = permitted_location(config, tenant, command.location)
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return SessionCreated(
         title=f"New session - {now}",

@@ -1,25 +1,28 @@
-"""Which locations a session may have: those inside the configured roots."""
-
-import os.path
-from collections.abc import Sequence
+"""The location of a new or moved session: the named directory or the default, inside the roots."""
 
 from fairlead_schema.errors import InvalidRequest
+from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef
+from fairlead_service.config.configuration import Config
+from fairlead_service.locations import UNCONFIGURED, check_location
+
+FIELD = "location.directory"
 
 
-def check_location(roots: Sequence[str], location: LocationRef) -> None:
-    """Refuse a location outside all roots. Without roots every location is allowed.
+def permitted_location(
+    config: Config, tenant: TenantId, location: LocationRef | None
+) -> LocationRef:
+    """The location that a session of the tenant gets. Raises InvalidRequest.
 
-    Links and `..` are resolved on both sides, so that no spelling of a path leads outside.
+    The directory may be on another machine, so nothing here needs it to exist.
     """
-    if roots and not any(_is_inside(location.directory, root) for root in roots):
-        text = f"{location.directory} is outside the configured roots: {', '.join(roots)}"
-        raise InvalidRequest(text, kind="Body", field="location.directory")
-
-
-def _is_inside(directory: str, root: str) -> bool:
-    try:
-        directory, root = os.path.realpath(directory), os.path.realpath(root)
-        return os.path.commonpath((directory, root)) == root
-    except ValueError:  # The path holds a null character.
-        return False
+    if location is None:
+        default = config.default_location(tenant)
+        if default is None:
+            text = f"Name the location of the session: {UNCONFIGURED}"
+            raise InvalidRequest(text, kind="Body", field=FIELD)
+        location = LocationRef(directory=default)
+    refusal = check_location(config.roots(tenant), location)
+    if refusal is not None:
+        raise InvalidRequest(refusal.message, kind="Body", field=FIELD)
+    return location

@@ -1,7 +1,7 @@
 """`session.move`: work in another location from here on."""
 
 from fairlead_ingest.command_context import ContextDep
-from fairlead_ingest.verbs.profile.location import check_location
+from fairlead_ingest.verbs.profile.location import permitted_location
 from fairlead_ingest.verbs.sessions import change, sequence_answer
 from fairlead_schema.commands.session import MoveSession, SeqReached
 from fairlead_schema.subjects import Address
@@ -12,8 +12,8 @@ from fairlead_session.execution import commands
 async def move(context: ContextDep, tenant: TenantParam, command: MoveSession) -> SeqReached:
     """Move the session, and stop the work at the old location. A runner settles that work."""
     at = Address(tenant, command.session_id)
-    check_location(context.settings.config.location.roots, command.location)
-    committed = await change(context, at, lambda session: commands.move(session, command.location))
+    location = permitted_location(context.settings.config, tenant, command.location)
+    committed = await change(context, at, lambda session: commands.move(session, location))
     if committed.session.execution.interrupted:
         context.waker.ensure_stop(at)
     return sequence_answer(committed.session)
