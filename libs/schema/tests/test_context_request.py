@@ -11,11 +11,22 @@ def test_the_read_directories_are_called_touched_on_the_wire() -> None:
 
     wire = request.wire()
 
-    assert wire == {"location": {"directory": "/srv"}, "touched": ["/srv/a", "/srv/b"]}
+    assert wire == {
+        "location": {"directory": "/srv"},
+        "tenant": "default",
+        "touched": ["/srv/a", "/srv/b"],
+    }
     assert ObserveContext.model_validate(wire) == request
 
 
 def test_a_request_without_read_directories_says_so_on_the_wire() -> None:
     request = ObserveContext(location=LocationRef(directory="/srv"))
 
-    assert request.wire() == {"location": {"directory": "/srv"}, "touched": []}
+    wire = {"location": {"directory": "/srv"}, "tenant": "default", "touched": []}
+    assert request.wire() == wire
+
+
+def test_a_request_of_an_older_runner_is_about_the_default_tenant() -> None:
+    request = ObserveContext.model_validate({"location": {"directory": "/srv"}, "touched": []})
+
+    assert request.tenant == "default"

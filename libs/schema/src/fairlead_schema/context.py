@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from fairlead_schema.ids import DEFAULT_TENANT, TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
 
@@ -98,6 +99,7 @@ class ObserveContext(Model):
     """Asks the tools service of a location for one sample of all its sources."""
 
     location: LocationRef
+    tenant: TenantId = DEFAULT_TENANT
     agent: str | None = None
     timezone: str | None = None
     read_directories: Annotated[tuple[str, ...], Field(max_length=READ_DIRECTORIES_MAX)] = Field(

@@ -21,6 +21,7 @@ from fairlead_service.rpc.server import RpcServer
 from fairlead_service.supervise import cancel_and_wait, report_defects, supervise
 from fairlead_tools import probes, spool
 from fairlead_tools.builtin import builtins, skill, task
+from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.subagents import Subagents
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.context.observe import Observer
@@ -30,6 +31,7 @@ from fairlead_tools.registry.application.calls import tool_from_record
 from fairlead_tools.registry.application.records import ToolRecords
 from fairlead_tools.registry.application.verbs import ToolVerbs
 from fairlead_tools.registry.registry import Registry, Scope
+from fairlead_tools.roots import check_roots
 from fairlead_tools.servers.pool import ToolServers
 from fairlead_tools.settings import ToolsSettings
 
@@ -69,7 +71,11 @@ class ToolsService:
             )
             spool.remove_stale_spools(config.tools.spool_dir)
             worker = ToolWorker(
-                self._worker_id, eventlog, self.registry, config.tools, config.rules
+                self._worker_id,
+                eventlog,
+                self.registry,
+                config.tools,
+                CallPolicy(config.rules, config.roots),
             )
             records = ToolRecords(
                 eventlog.tool_registrations, self.registry, partial(tool_from_record, eventlog)
@@ -141,7 +147,11 @@ async def list_tools(
 
 
 def build(settings: ToolsSettings) -> Starlette:
-    """The ASGI application of the tools service. Nothing connects until it starts."""
+    """The ASGI application of the tools service. Nothing connects until it starts.
+
+    Raises ConfigError if this machine lacks what the configuration names.
+    """
+    check_roots(settings.config, "configuration")
     health = Health()
     tools = ToolsService(settings)
     document = tools.server.asyncapi_route("Fairlead tools")

@@ -23,6 +23,7 @@ from fairlead_schema.tools.content import Executor
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.config.configuration import Config
 from fairlead_tools.builtin import write
+from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.worker import ToolWorker
 from services.tools.tests.conftest import BEFORE, Harness, run_worker, wait_until
 
@@ -84,7 +85,9 @@ class LinkedLocation:
         await self.harness.eventlog.work.put(subjects.tool(AT, "default"), body)
         harness = self.harness
         harness.liveness.alive.add("wkr_a")
-        worker = ToolWorker("wkr_a", harness.eventlog, harness.registry, harness.settings, RULES)
+        worker = ToolWorker(
+            "wkr_a", harness.eventlog, harness.registry, harness.settings, CallPolicy(RULES)
+        )
         async with run_worker(worker):
             await wait_until(lambda: not harness.jobs)
 

@@ -27,7 +27,11 @@ from services.tools.tests.conftest import Harness
 
 
 def tool(**changes: Any) -> Tool:  # noqa: ANN401
-    values = {"skills": {"config_directory": None, "sources": ["s"]}, **changes}
+    values = {
+        "skills": {"config_directory": None, "sources": ["s"]},
+        "location": {"roots": ["/"]},
+        **changes,
+    }
     config = Config.model_validate(values)
     return skill.tool(config, SkillCatalog(config, WebClient(config.context)))
 

@@ -10,6 +10,7 @@ from fairlead_schema.tools.content import TextContent
 from fairlead_service.config.configuration import Config
 from fairlead_tools.app import build_registry
 from fairlead_tools.builtin import builtins, question, todowrite
+from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.settings import ToolsSettings
 from services.tools.tests.conftest import AT, Harness, run_worker, wait_until
@@ -30,7 +31,9 @@ DENYING = Config.model_validate(
 
 async def serve_calls(harness: Harness, config: Config | None = None) -> list[str]:
     rules = (config or Config()).rules
-    worker = ToolWorker("wkr_a", harness.eventlog, harness.registry, harness.settings, rules)
+    worker = ToolWorker(
+        "wkr_a", harness.eventlog, harness.registry, harness.settings, CallPolicy(rules)
+    )
     harness.liveness.alive.add("wkr_a")
     async with run_worker(worker):
         await wait_until(lambda: not harness.jobs)

@@ -12,6 +12,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.decision import BeginDecider, Decision
+from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.request import TakenRequest
 from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.calls.worker import DEFECTS_MAX, ToolWorker
@@ -198,7 +199,9 @@ async def test_a_permission_too_large_to_ask_for_fails_the_call(harness: Harness
     rules = [{"action": "echo", "resource": "*", "effect": "ask"}]
     config = Config.model_validate({"permissions": rules})
     harness.liveness.alive.add("wkr_a")
-    worker = ToolWorker("wkr_a", harness.eventlog, harness.registry, harness.settings, config.rules)
+    worker = ToolWorker(
+        "wkr_a", harness.eventlog, harness.registry, harness.settings, CallPolicy(config.rules)
+    )
 
     async with run_worker(worker):
         await wait_until(lambda: not harness.jobs)

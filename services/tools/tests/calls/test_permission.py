@@ -22,7 +22,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need, effect
 from fairlead_tools.app import list_tools
 from fairlead_tools.calls import worker
-from fairlead_tools.calls.permission import UNPERMITTED
+from fairlead_tools.calls.permission import UNPERMITTED, CallPolicy
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.registry.registry import Registry
 from fairlead_tools.registry.tool import CallContext, CallFailed, Needs, Tool
@@ -35,14 +35,20 @@ def rule(action: str, resource: str = "*", effect: Effect = "ask") -> Permission
 
 def config_with(*rules: PermissionRule, **agents: object) -> Config:
     return Config.model_validate(
-        {"permissions": [rule_.model_dump() for rule_ in rules], "agent": agents}
+        {
+            "permissions": [rule_.model_dump() for rule_ in rules],
+            "agent": agents,
+            "location": {"roots": ["/"]},
+        }
     )
 
 
 async def serve(harness: Harness, config: Config, name: str = "wkr_a") -> list[str]:
     """Run one worker with these rules until no request is left; the settlements of all calls."""
     harness.liveness.alive.add(name)
-    worker = ToolWorker(name, harness.eventlog, harness.registry, harness.settings, config.rules)
+    worker = ToolWorker(
+        name, harness.eventlog, harness.registry, harness.settings, CallPolicy(config.rules)
+    )
     async with run_worker(worker):
         await wait_until(lambda: not harness.jobs)
     return await harness.settlements()
@@ -432,4 +438,4 @@ def test_what_the_built_in_agents_may(agent: str, action: str, resource: str, sa
 
 def test_a_worker_without_a_configuration_has_the_built_in_rules() -> None:
     """K-29: harmless actions ask nobody."""
-    assert effect(worker.DEFAULT_RULES("build"), "probe_once", "*") == "allow"
+    assert effect(worker.DEFAULT_POLICY.rules("build"), "probe_once", "*") == "allow"

@@ -14,8 +14,9 @@ from fairlead_service.config.configuration import Config
 from fairlead_session.turn import epoch
 from fairlead_session.turn.epoch import Baseline, ContextUnchanged, Updated
 from fairlead_tools.context.observe import Observer
+from fairlead_tools.context.project import directories_up
 from fairlead_tools.context.sources import files, instructions
-from fairlead_tools.context.sources.instructions import CHANGED, REVOKED, directories_up
+from fairlead_tools.context.sources.instructions import CHANGED, REVOKED
 
 
 @pytest.fixture
@@ -29,7 +30,11 @@ def project(tmp_path: Path) -> Path:
 
 
 def make_observer(**context: Any) -> Observer:  # noqa: ANN401
-    whole = {"context": {"global_file": None, **context}, "skills": {"config_directory": None}}
+    whole = {
+        "context": {"global_file": None, **context},
+        "skills": {"config_directory": None},
+        "location": {"roots": ["/"]},
+    }
     return Observer(Config.model_validate(whole))
 
 

@@ -11,6 +11,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.context import ReferenceConfig
 from fairlead_tools.context.observe import Observer
+from fairlead_tools.context.project import Projects
 from fairlead_tools.context.sources import date as date_source
 from fairlead_tools.context.sources import environment
 from services.tools.tests.conftest import answer_of
@@ -21,12 +22,19 @@ def observer(tmp_path: Path) -> Observer:
     """An observer that does not use the files of this machine."""
     context = {"global_file": None, "cache": str(tmp_path / "cache")}
     return Observer(
-        Config.model_validate({"context": context, "skills": {"config_directory": None}})
+        Config.model_validate(
+            {"context": context, "skills": {"config_directory": None}, "location": {"roots": ["/"]}}
+        )
     )
 
 
 def at(directory: Path | str) -> LocationRef:
     return LocationRef(directory=str(directory))
+
+
+def observe_environment(directory: Path) -> ObservedSource:
+    projects = Projects(Config.model_validate({"location": {"roots": ["/"]}}))
+    return environment.observe(at(directory), projects.find("default", at(directory)))
 
 
 async def test_a_sample_holds_every_source_in_rendering_order(
@@ -52,7 +60,7 @@ async def test_a_sample_holds_every_source_in_rendering_order(
 
 def test_the_environment_is_told_in_an_env_block(tmp_path: Path) -> None:
     """F-23: working directory, workspace root, git, platform."""
-    observation = environment.observe(at(tmp_path))
+    observation = observe_environment(tmp_path)
 
     assert observation.baseline.splitlines()[1:] == [
         "<env>",
@@ -70,21 +78,21 @@ def test_the_root_is_the_nearest_directory_that_git_knows(tmp_path: Path) -> Non
     inner.mkdir(parents=True)
     (tmp_path / "repo" / ".git").mkdir()
 
-    assert environment.observe(at(inner)).value == {
+    assert observe_environment(inner).value == {
         "directory": str(inner),
         "root": str(tmp_path / "repo"),
         "git": True,
         "platform": platform.system().lower(),
     }
     (inner / ".git").write_text("gitdir: elsewhere")
-    assert environment.observe(at(inner)).value["root"] == str(inner)
+    assert observe_environment(inner).value["root"] == str(inner)
 
 
 def test_the_environment_changes_with_the_place_and_not_with_time(tmp_path: Path) -> None:
     """F-05, F-24: equal places have equal values, and a new place has an update text."""
-    assert environment.observe(at(tmp_path)) == environment.observe(at(tmp_path))
-    other = environment.observe(at(tmp_path / "other"))
-    assert other.value != environment.observe(at(tmp_path)).value
+    assert observe_environment(tmp_path) == observe_environment(tmp_path)
+    other = observe_environment(tmp_path / "other")
+    assert other.value != observe_environment(tmp_path).value
     assert "changed" in other.update
 
 

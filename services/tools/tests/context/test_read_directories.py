@@ -72,7 +72,9 @@ def tool_succeeded(output: dict[str, Any]) -> ToolSucceeded:
 async def has_joined(place: Path, session: Session) -> bool:
     context = {"global_file": None}
     observer = Observer(
-        Config.model_validate({"context": context, "skills": {"config_directory": None}})
+        Config.model_validate(
+            {"context": context, "skills": {"config_directory": None}, "location": {"roots": ["/"]}}
+        )
     )
     request = ObserveContext(
         location=LocationRef(directory=str(place)), read_directories=session.read_directories

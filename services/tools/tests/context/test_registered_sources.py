@@ -113,6 +113,7 @@ async def test_a_loader_is_told_what_is_observed(
 
     assert json.loads(bodies[0]) == {
         "location": {"directory": "/w"},
+        "tenant": "default",
         "agent": "build",
         "touched": [],
     }

@@ -31,7 +31,13 @@ def make_observer(pages: Pages, tmp_path: Path, **context: Any) -> Observer:  # 
         **context,
     }
     return Observer(
-        Config.model_validate({"context": context_config, "skills": {"config_directory": None}})
+        Config.model_validate(
+            {
+                "context": context_config,
+                "skills": {"config_directory": None},
+                "location": {"roots": ["/"]},
+            }
+        )
     )
 
 

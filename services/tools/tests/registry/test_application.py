@@ -35,6 +35,7 @@ from fairlead_service.ids import now_ms
 from fairlead_service.rpc.answers import parse_tenant
 from fairlead_session.calls.output_bounds import LINES_MAX
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
+from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.registry.application import records as records_module
 from fairlead_tools.registry.application.calls import PAUSES_S, tool_from_record
@@ -531,7 +532,9 @@ async def _settlements_with_rule(application: ApplicationTools, effect: str) -> 
     rule = {"action": "sums", "resource": "*", "effect": effect}
     rules = Config.model_validate({"permissions": [rule]}).rules
     harness = application.harness
-    worker = ToolWorker("wkr_a", harness.eventlog, harness.registry, harness.settings, rules)
+    worker = ToolWorker(
+        "wkr_a", harness.eventlog, harness.registry, harness.settings, CallPolicy(rules)
+    )
     async with run_worker(worker):
         await wait_until(lambda: not harness.jobs)
     return await harness.settlements()

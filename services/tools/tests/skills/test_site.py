@@ -262,6 +262,7 @@ async def test_an_observation_lists_the_skills_of_a_site(pages: Pages, tmp_path:
                 "config_directory": None,
                 "sources": [f"{pages.url}/s/", "http://127.0.0.1:9/"],
             },
+            "location": {"roots": ["/"]},
         }
     )
     observer = Observer(config)

@@ -37,12 +37,14 @@ def write(path: Path, name: str | None = None, description: str | None = "d") ->
 
 
 def catalog(**skills: Any) -> SkillCatalog:  # noqa: ANN401
-    config = Config.model_validate({"skills": {"config_directory": None, **skills}})
+    config = Config.model_validate(
+        {"skills": {"config_directory": None, **skills}, "location": {"roots": ["/"]}}
+    )
     return SkillCatalog(config, WebClient(config.context))
 
 
 def skill_paths(skill_catalog: SkillCatalog, at: Path) -> dict[str, Path | None]:
-    skills = skill_catalog.load(LocationRef(directory=str(at)))
+    skills = skill_catalog.load("default", LocationRef(directory=str(at)))
     return {skill.name: skill.path for skill in skills if skill.name != BUILT_IN}
 
 
@@ -178,7 +180,7 @@ def test_a_skill_says_its_name_its_description_and_whether_it_is_a_command() -> 
 
 def test_the_product_explains_itself(tmp_path: Path) -> None:
     """M-29: every example in the built-in skill is a valid configuration."""
-    (skill,) = catalog().load(LocationRef(directory=str(tmp_path)))
+    (skill,) = catalog().load("default", LocationRef(directory=str(tmp_path)))
 
     assert skill.name == BUILT_IN
     assert skill.description

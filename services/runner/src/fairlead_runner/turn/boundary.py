@@ -52,7 +52,7 @@ class Boundary:
         The session itself adds its model to the sample, because no location knows the model.
         """
         session, settings = self._writer.session, self._context.settings
-        question = build_question(session, settings.agent(session))
+        question = build_question(self._writer.at.tenant, session, settings.agent(session))
         if self._sample is None or self._sample[0] != question:
             sample = await observe_context(
                 self._context.eventlog,

@@ -7,6 +7,7 @@ from fairlead_eventlog.errors import LogError
 from fairlead_schema import subjects
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.context import ContextSample, ObserveContext, UnavailableSource
+from fairlead_schema.ids import TenantId
 from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
@@ -16,12 +17,13 @@ _ANSWER = CommandAnswer[ContextSample]
 _FIRST_SOURCE = "core/environment"
 
 
-def build_question(session: Session, agent: str) -> ObserveContext:
+def build_question(tenant: TenantId, session: Session, agent: str) -> ObserveContext:
     """The question about the session's location."""
     profile = session.profile
     assert profile is not None, "a session that drains was created"
     return ObserveContext(
         location=profile.location,
+        tenant=tenant,
         agent=agent,
         timezone=profile.timezone,
         read_directories=session.read_directories,

@@ -14,7 +14,7 @@ from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need, effect
 from fairlead_tools.calls.permission import agent_rules
-from fairlead_tools.context.sources.files import printable_path
+from fairlead_tools.context.sources.files import Unreadable, printable_path
 from fairlead_tools.context.sources.skills import ACTION
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 from fairlead_tools.skills.catalog import SkillCatalog
@@ -86,8 +86,8 @@ async def _load_skill(
     if rules is None or effect(rules, ACTION, request.name) == "deny":
         raise _unable(request)
     try:
-        skills = await asyncio.to_thread(catalog.load, context.location)
-    except OSError as error:
+        skills = await asyncio.to_thread(catalog.load, context.at.tenant, context.location)
+    except (OSError, Unreadable) as error:
         raise _unable(request) from error
     skill = next((skill for skill in skills if skill.name == request.name), None)
     if skill is None:

@@ -1,5 +1,6 @@
 """Decides how a call begins: refused, asked about, answered elsewhere, left to others, or run."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, assert_never
 
@@ -8,6 +9,7 @@ from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.events import PermissionAsked, QuestionAsked, SessionEvent
 from fairlead_schema.ids import WorkerId
 from fairlead_service.ids import now_ms
+from fairlead_service.locations import check_location
 from fairlead_session.calls.lifecycle import (
     Begin,
     DeferredCall,
@@ -21,12 +23,11 @@ from fairlead_session.calls.lifecycle import (
     settle,
 )
 from fairlead_session.fold.calls import find_call
-from fairlead_session.people.permission import AgentRules
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.liveness import PeerLiveness
 from fairlead_tools.calls.output import OutputRetention
-from fairlead_tools.calls.permission import PermissionCheck, Permitted
+from fairlead_tools.calls.permission import CallPolicy, PermissionCheck, Permitted
 from fairlead_tools.calls.request import ANSWER_RECHECK_S, RequestDedup, TakenRequest
 from fairlead_tools.registry.outcome import error_text, tool_failure
 from fairlead_tools.registry.registry import PreparedCall, Registry, Scope
@@ -86,13 +87,14 @@ class BeginDecider:
         eventlog: EventLog,
         registry: Registry,
         outputs: OutputRetention,
-        rules: AgentRules,
+        policy: CallPolicy,
     ) -> None:
         self._worker = worker
+        self._roots = policy.roots
         self._peers = PeerLiveness(eventlog.liveness)
         self._registry = registry
         self._outputs = outputs
-        self._permissions = PermissionCheck(eventlog.approvals, rules)
+        self._permissions = PermissionCheck(eventlog.approvals, policy.rules)
         self._dedup = RequestDedup()
 
     async def decide(self, session: Session, request: TakenRequest) -> Decision:
@@ -125,16 +127,21 @@ class BeginDecider:
     async def _decide_begin(
         self, session: Session, request: TakenRequest, begun: Begin
     ) -> Decision:
-        """Prepare the call and check its permissions, in this order."""
+        """Check the location, prepare the call and check its permissions, in this order."""
         assert session.profile is not None, "a session with calls was created"
-        scope = Scope(request.at.tenant, session.profile.location.directory)
+        location = session.profile.location
+        # A link may lead elsewhere since the session was created. A disk that hangs blocks a thread.
+        refusal = await asyncio.to_thread(check_location, self._roots(request.at.tenant), location)
+        if refusal is not None:
+            return self._settle(session, begun.call, tool_failure(refusal.message))
+        scope = Scope(request.at.tenant, location.directory)
         await self._registry.refresh_for_call(begun.call, scope)
         prepared = self._registry.prepare(begun.call, scope)
         if isinstance(prepared, Failed):
             return self._settle(session, begun.call, prepared)
         context = CallContext(
             at=request.at,
-            location=session.profile.location,
+            location=location,
             agent=begun.call.agent,
             assistant_message_id=request.assistant_message_id,
             call_id=request.call_id,

@@ -22,13 +22,13 @@ from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.lifecycle import Outcome
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.fold.calls import find_call
-from fairlead_session.people.permission import AgentRules
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.begin import BeginPhase
 from fairlead_tools.calls.decision import BeginDecider
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.output import OutputRetention
+from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.request import Handled, PutBack, TakenRequest
 from fairlead_tools.calls.run import Ready, RunPhase
 from fairlead_tools.calls.settle import SettlePhase
@@ -47,7 +47,7 @@ class CallLifecycle:
         eventlog: EventLog,
         registry: Registry,
         settings: ToolsConfig,
-        rules: AgentRules,
+        policy: CallPolicy,
         timings: CallTimings,
     ) -> None:
         self._worker = worker
@@ -59,7 +59,7 @@ class CallLifecycle:
             hurry_s=timings.store_hurry_s,
         )
         self.subagents = Subagents(eventlog, self._log, depth_max=settings.depth_max)
-        decider = BeginDecider(worker, eventlog, registry, self._outputs, rules)
+        decider = BeginDecider(worker, eventlog, registry, self._outputs, policy)
         self._run = RunPhase(eventlog, self._log, self._outputs, settings.spool_dir, timings)
         self._begin = BeginPhase(decider, self._log, self._run)
         self._settle = SettlePhase(eventlog, self._log, self.subagents)

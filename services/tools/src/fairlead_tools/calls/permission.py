@@ -10,6 +10,7 @@ from fairlead_schema.events import PermissionAsked, QuestionAsked
 from fairlead_schema.permission import PermissionRule
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
+from fairlead_service.locations import EVERYWHERE, TenantRoots
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.people.asks import permission_for_call, question_for_call
 from fairlead_session.people.permission import (
@@ -38,6 +39,14 @@ def agent_rules(config: Config, agent: str | None) -> tuple[PermissionRule, ...]
     """The rules of an agent. None for an unknown agent, which may do nothing."""
     name = config.agent_name(agent)
     return config.rules(name) if name in config.agents else None
+
+
+@dataclass(frozen=True, slots=True)
+class CallPolicy:
+    """What calls may do and where: the rules of each agent, the roots of each tenant."""
+
+    rules: AgentRules
+    roots: TenantRoots = EVERYWHERE
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from fairlead_schema.record import RecordError
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.supervise import report_defects, supervise
-from fairlead_session.people.permission import AgentRules
 from fairlead_tools.calls.lifecycle import CallLifecycle
+from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.request import (
     Acknowledge,
     Handled,
@@ -46,7 +46,7 @@ CANCEL_S: Final = 1.0
 # How soon a request comes again whose location runs as many calls as it may.
 CROWDED_S: Final = 0.25
 
-DEFAULT_RULES: Final[AgentRules] = Config().rules
+DEFAULT_POLICY: Final = CallPolicy(Config().rules)
 TIMINGS: Final = CallTimings()
 
 assert HEARTBEAT_S * 3 < TOOL_DEADLINE_S, "two heartbeats may be lost"
@@ -61,10 +61,10 @@ class ToolWorker:
         eventlog: EventLog,
         registry: Registry,
         settings: ToolsConfig,
-        rules: AgentRules = DEFAULT_RULES,
+        policy: CallPolicy = DEFAULT_POLICY,
         timings: CallTimings = TIMINGS,
     ) -> None:
-        self.lifecycle = CallLifecycle(worker, eventlog, registry, settings, rules, timings)
+        self.lifecycle = CallLifecycle(worker, eventlog, registry, settings, policy, timings)
         self._eventlog = eventlog
         self._settings = settings
         self._slots = Slots(settings.concurrency)

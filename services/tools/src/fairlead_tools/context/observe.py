@@ -68,10 +68,15 @@ class Observer:
     def _reads(self, request: ObserveContext, fetched: FetchedPages) -> dict[str, ReadSource]:
         """The sources that read the disk."""
         permitted = agent_rules(self.config, request.agent)
+        tenant, at = request.tenant, request.location
         return {
-            environment.KEY: lambda: environment.observe(request.location),
-            instructions.KEY: lambda: self._instructions.observe(request, fetched),
-            skills.KEY: lambda: skills.observe(self.catalog.load(request.location), permitted),
+            environment.KEY: lambda: environment.observe(
+                at, self.catalog.projects.find(tenant, at)
+            ),
+            instructions.KEY: lambda: self._instructions.observe(
+                request, self.catalog.projects.find(tenant, at), fetched
+            ),
+            skills.KEY: lambda: skills.observe(self.catalog.load(tenant, at), permitted),
         }
 
     def _date(self, request: ObserveContext) -> Observation:

@@ -1,23 +1,27 @@
 """The skills of a location. Of several skills with one name the later source wins."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_service.supervise import cancel_and_wait
-from fairlead_tools.context.sources import environment
-from fairlead_tools.context.sources.files import TextFiles, expand_home, real_path
-from fairlead_tools.context.sources.instructions import directories_up, is_url
+from fairlead_tools.context.project import Project, Projects, directories_up
+from fairlead_tools.context.sources.files import TextFiles, expand_home, printable_path
+from fairlead_tools.context.sources.instructions import is_url
 from fairlead_tools.context.web_pages import WebClient, cache_directory
 from fairlead_tools.skills import directory
 from fairlead_tools.skills.site import SkillSite
 from fairlead_tools.skills.skill import Skill, parse
+
+log = logging.getLogger(__name__)
 
 FOLDERS: Final = ("skill", "skills")
 PROJECT: Final = ".fairlead"
@@ -29,6 +33,7 @@ class SkillCatalog:
 
     def __init__(self, config: Config, web: WebClient) -> None:
         self._settings = config.skills
+        self.projects = Projects(config)
         self._refresh_s = config.context.refresh_s
         self._first_s = config.context.timeout_s
         self._texts = TextFiles(config.context.file_bytes_max)
@@ -52,10 +57,10 @@ class SkillCatalog:
         if self._syncing is not None:
             await cancel_and_wait(self._syncing)
 
-    def load(self, location: LocationRef) -> tuple[Skill, ...]:
-        """All skills of a location, by name. Reads the disk."""
+    def load(self, tenant: TenantId, location: LocationRef) -> tuple[Skill, ...]:
+        """All skills of a location, by name. Reads the disk. Raises Unreadable, OSError."""
         skills = {BUILT_IN: builtin_skill()}
-        for source in dict.fromkeys(self._sources(location)):
+        for source in dict.fromkeys(self._sources(self.projects.find(tenant, location))):
             site = self._sites.get(str(source)) if isinstance(source, str) else None
             loaded = (
                 site.load(self._texts)
@@ -69,21 +74,34 @@ class SkillCatalog:
         await asyncio.gather(*(site.sync() for site in self._sites.values()))
         self._synced_at = time.monotonic()
 
-    def _sources(self, location: LocationRef) -> Iterator[Path | str]:
-        """The operator's directory, the project from its root down, then the configured sources."""
-        place = real_path(location.directory)
-        root = environment.git_root(place) or place
-        bases = (
-            [expand_home(self._settings.config_directory)]
-            if self._settings.config_directory
-            else []
-        )
-        if self._settings.project:
-            bases += [above / PROJECT for above in reversed(directories_up(place, root))]
-        for base in bases:
+    def _sources(self, project: Project) -> Iterator[Path | str]:
+        """The operator's directory, the project from its root down, then the configured sources.
+
+        No directory of an untrusted project is among them, and none that leads out of the project.
+        """
+        settings = self._settings
+        if settings.config_directory:
+            base = expand_home(settings.config_directory)
             yield from (base / folder for folder in FOLDERS)
-        for source in self._settings.sources:
-            yield source if is_url(source) else place / expand_home(source)
+        if settings.project and project.is_trusted:
+            for above in reversed(directories_up(project.directory, project.root)):
+                folders = (above / PROJECT / folder for folder in FOLDERS)
+                yield from filter(partial(_stays_inside, project), folders)
+        for source in settings.sources:
+            if is_url(source) or expand_home(source).is_absolute():
+                yield source if is_url(source) else expand_home(source)
+            elif project.is_trusted and _stays_inside(project, project.directory / source):
+                yield project.directory / source
+
+
+def _stays_inside(project: Project, folder: Path) -> bool:
+    inside = project.is_inside(folder)
+    if not inside:
+        log.warning(
+            "directory of skills leads out of its project: its skills do not count",
+            extra={"directory": printable_path(folder)},
+        )
+    return inside
 
 
 @cache

@@ -6,18 +6,18 @@ from typing import Final
 
 from fairlead_schema.context import ObservedSource
 from fairlead_schema.location import LocationRef
+from fairlead_tools.context.project import Project
 
 KEY: Final = "core/environment"
 
 
-def observe(location: LocationRef) -> ObservedSource:
+def observe(location: LocationRef, project: Project) -> ObservedSource:
     """The working directory, its root, whether git is there, and the platform."""
     directory = Path(location.directory)
-    top = git_root(directory)
     value = {
         "directory": str(directory),
-        "root": str(top or directory),
-        "git": top is not None,
+        "root": str(project.root if project.has_git else directory),
+        "git": project.has_git,
         "platform": platform.system().lower(),
     }
     return ObservedSource(
@@ -25,13 +25,6 @@ def observe(location: LocationRef) -> ObservedSource:
         value=value,
         baseline=f"Here is the environment you work in.\n{_render(value)}",
         update=f"The environment you work in has changed.\n{_render(value)}",
-    )
-
-
-def git_root(directory: Path) -> Path | None:
-    """The nearest directory at or above this one that holds a git repository."""
-    return next(
-        (place for place in (directory, *directory.parents) if (place / ".git").exists()), None
     )
 
 

@@ -11,14 +11,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from fairlead_schema.context import ObserveContext, ObservedSource, UnavailableKind
 from fairlead_service.config.context import ContextConfig
-from fairlead_tools.context.sources import environment
+from fairlead_tools.context.project import Project, directories_up
 from fairlead_tools.context.sources.files import (
     TextFiles,
     Unreadable,
     expand_home,
     is_present,
     printable_path,
-    real_path,
     resolve_file,
     resolve_inside,
 )
@@ -92,13 +91,15 @@ class Instructions:
         """The addresses to fetch before an observation."""
         return tuple(entry for entry in self._settings.instructions if is_url(entry))
 
-    def observe(self, request: ObserveContext, fetched: FetchedPages) -> ObservedSource | None:
+    def observe(
+        self, request: ObserveContext, project: Project, fetched: FetchedPages
+    ) -> ObservedSource | None:
         """All instructions, or None when there are none. Raises Unreadable, OSError.
 
         When a file stays unreadable, a session that knows an earlier version keeps it. A new session
         would wait for ever: it starts with the other files, and the model learns what is missing.
         """
-        parts = self._limit_total(tuple(self._parts(request, fetched)))
+        parts = self._limit_total(tuple(self._parts(request, project, fetched)))
         error = next((part.error for part in parts if isinstance(part, MissingInstruction)), None)
         if error is not None:
             raise Unreadable(error.why, error.reason, instead=render(parts))
@@ -116,11 +117,11 @@ class Instructions:
             for part, total in zip(parts, accumulate(sizes), strict=True)
         )
 
-    def _parts(self, request: ObserveContext, fetched: FetchedPages) -> Iterator[InstructionPart]:
-        directory = real_path(request.location.directory)
-        root = environment.git_root(directory) or directory
+    def _parts(
+        self, request: ObserveContext, project: Project, fetched: FetchedPages
+    ) -> Iterator[InstructionPart]:
         read_files: set[Path] = set()
-        for path in self._paths(request, directory, root):
+        for path in self._paths(request, project):
             try:
                 part = (
                     self._page(path, fetched)
@@ -152,25 +153,24 @@ class Instructions:
         read_files.add(target)
         return Instruction(printable_path(path), self._texts.read(target))
 
-    def _paths(
-        self, request: ObserveContext, directory: Path, root: Path
-    ) -> Iterator[InstructionFile | str]:
+    def _paths(self, request: ObserveContext, project: Project) -> Iterator[InstructionFile | str]:
         """All files and addresses in rendering order.
 
         The global file, the project from the directory upwards, the configured ones, and the
-        directories below that the session has read.
+        directories below that the session has read. No file of an untrusted project is among them.
         """
-        settings = self._settings
+        settings, directory, root = self._settings, project.directory, project.root
+        counts = settings.project and project.is_trusted
         if settings.global_file is not None and is_present(expand_home(settings.global_file)):
             yield InstructionFile(expand_home(settings.global_file))
-        if settings.project:
+        if counts:
             yield from _first_names(directories_up(directory, root), settings.names, root)
         for entry in settings.instructions:
             if is_url(entry):
                 yield entry
-            else:
+            elif project.is_trusted or expand_home(entry).is_absolute():
                 yield from _configured_files(entry, directory, root)
-        if settings.project:
+        if counts:
             yield from _first_names(
                 directories_below(directory, request.read_directories), settings.names, root
             )
@@ -186,14 +186,6 @@ def render(parts: tuple[InstructionPart, ...]) -> ObservedSource:
         update=f"{CHANGED}\n\n{text}",
         removed=REVOKED,
     )
-
-
-def directories_up(directory: Path, root: Path) -> tuple[Path, ...]:
-    """A directory and its parents up to the root, nearest first; empty outside the root."""
-    if not directory.is_relative_to(root):
-        return ()
-    depth = len(directory.parts) - len(root.parts)
-    return (directory, *islice(directory.parents, depth))
 
 
 def directories_below(directory: Path, read_directories: tuple[str, ...]) -> tuple[Path, ...]:
