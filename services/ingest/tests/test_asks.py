@@ -63,7 +63,7 @@ from services.ingest.tests.conftest import (
 )
 
 OTHER = Address("default", "ses_2")
-ASK = {"action": "bash", "resource": "*", "effect": "ask"}
+ASK = {"action": "vcs", "resource": "*", "effect": "ask"}
 COMMAND = SessionCommand(session_id="ses_1")
 
 
@@ -82,7 +82,7 @@ def permission_asked(
     request = PermissionRequest(
         id=f"per_{call}",
         session_id=session,
-        action="bash",
+        action="vcs",
         resources=(resource,),
         save=("git *",),
         source=CallSource(message_id="msg_a", call_id=call),
@@ -94,7 +94,7 @@ def tool_called(call: str) -> ToolCalled:
     return ToolCalled(
         assistant_message_id="msg_a",
         call_id=call,
-        tool="bash",
+        tool="vcs",
         input={},
         provider=Executor(),
         agent="build",
@@ -179,7 +179,7 @@ async def test_always_saves_each_pattern_for_the_project_first(
 
     listing = ListApprovals(project_id=project.project_id)
     (saved_rule,) = (await approval.list_(context, "default", listing)).saved
-    assert (saved_rule.action, saved_rule.resource) == ("bash", "git *")
+    assert (saved_rule.action, saved_rule.resource) == ("vcs", "git *")
     replies = [
         reply_event
         for reply_event in await events(eventlog)
@@ -232,7 +232,7 @@ async def test_somebody_who_dies_after_saving_leaves_an_approval_that_answers(
     await park_session(context, eventlog)
     session = await context.load(AT)
     assert session.profile is not None
-    await eventlog.approvals.save("default", session.profile.project_id, "bash", ["git *"])
+    await eventlog.approvals.save("default", session.profile.project_id, "vcs", ["git *"])
 
     command = PermissionCommand(session_id="ses_1", request_id="per_c1")
     await permission.recheck(context, "default", command)
@@ -332,7 +332,7 @@ async def test_what_waits_is_listed_and_read_from_the_log(
 
 
 def ask_from_outside(**more: object) -> AskPermission:
-    fields = {"sessionID": "ses_1", "action": "bash", "resources": ["ls"], **more}
+    fields = {"sessionID": "ses_1", "action": "vcs", "resources": ["ls"], **more}
     return AskPermission.model_validate(fields)
 
 

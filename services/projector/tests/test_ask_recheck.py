@@ -34,15 +34,13 @@ if TYPE_CHECKING:
     from services.projector.tests.conftest import LogBuilder, Projection
 
 
-def waiting_ask(
-    request_id: str = "per_c1", *, action: str = "bash", at: Address = AT
-) -> WaitingAsk:
+def waiting_ask(request_id: str = "per_c1", *, action: str = "vcs", at: Address = AT) -> WaitingAsk:
     return WaitingAsk(at, request_id, "permission", "p", 1000, action, ("git push", "ls"))
 
 
 def approvals(*resources: str) -> list[SavedPermission]:
     return [
-        SavedPermission(id=f"psv_{resource}", project_id="p", action="bash", resource=resource)
+        SavedPermission(id=f"psv_{resource}", project_id="p", action="vcs", resource=resource)
         for resource in resources
     ]
 
@@ -89,7 +87,7 @@ class FakeIngest:
 async def test_what_was_approved_meanwhile_is_handed_to_ingest(log_builder: "LogBuilder") -> None:
     """K-17: the projector repeats the command until ingest answers."""
     eventlog, revisions = log_builder.eventlog, CheckedRevisions()
-    await eventlog.approvals.save("default", "p", "bash", ["git *"])
+    await eventlog.approvals.save("default", "p", "vcs", ["git *"])
     pending = [waiting_ask("per_1"), waiting_ask("per_2", action="edit")]
 
     await recheck_permissions(eventlog, pending, revisions)
@@ -119,7 +117,7 @@ async def test_a_projector_looks_at_what_waits_by_itself(
 ) -> None:
     """K-17: this holds after a restart too; a broken session is left out."""
     ingest = FakeIngest(log_builder.eventlog)
-    await log_builder.eventlog.approvals.save("default", "p", "bash", ["git *"])
+    await log_builder.eventlog.approvals.save("default", "p", "vcs", ["git *"])
     log_builder.commit(OTHER, *PARKED)
     log_builder.raw(OTHER, b"not a commit")
     async with projection.run():

@@ -59,16 +59,16 @@ from fairlead_session.verify.verify import verify
 
 ASKING = (PermissionRule(action="*", resource="*", effect="ask"),)
 ALLOWING = (PermissionRule(action="*", resource="*", effect="allow"),)
-BASH = Need("bash", ("git push",), save=("git *",))
+BASH = Need("vcs", ("git push",), save=("git *",))
 
 
 def called(call: str = "call_1", agent: str = "build") -> tuple[SessionEvent, ...]:
     return (
-        ToolInputStarted(assistant_message_id="msg_a", call_id=call, name="bash"),
+        ToolInputStarted(assistant_message_id="msg_a", call_id=call, name="vcs"),
         ToolCalled(
             assistant_message_id="msg_a",
             call_id=call,
-            tool="bash",
+            tool="vcs",
             input={},
             provider=Executor(),
             agent=agent,
@@ -126,7 +126,7 @@ def test_a_request_carries_its_call_and_what_always_would_stand_for() -> None:
     assert pending.request == PermissionRequest(
         id="per_call_1",
         session_id="ses_1",
-        action="bash",
+        action="vcs",
         resources=("git push",),
         save=("git *",),
         source=pending.request.source,
@@ -156,9 +156,9 @@ def test_the_agent_that_called_decides_whatever_the_session_says_later() -> None
         (ALLOWING, (), (), None),
         (ASKING, (), (), Ask(BASH)),
         ((), (), (), Ask(BASH)),
-        (ASKING, (PermissionRule(action="bash", resource="git *", effect="allow"),), (), None),
-        (ASKING, (), (Grant("bash", ("git push",)),), None),
-        (ASKING, (), (Grant("bash", ("git pull",)),), Ask(BASH)),
+        (ASKING, (PermissionRule(action="vcs", resource="git *", effect="allow"),), (), None),
+        (ASKING, (), (Grant("vcs", ("git push",)),), None),
+        (ASKING, (), (Grant("vcs", ("git pull",)),), Ask(BASH)),
         (ASKING, (), (Grant("read", ("git push",)),), Ask(BASH)),
     ],
 )
@@ -200,7 +200,7 @@ def test_a_call_waits_while_a_person_is_asked_and_only_then() -> None:
 
     assert begin_call(waiting) == WaitsForPerson()
     assert isinstance(begin_call(permitted), Begin)
-    assert call_of(permitted).grants == (Grant("bash", ("git push",)),)
+    assert call_of(permitted).grants == (Grant("vcs", ("git push",)),)
 
 
 def test_once_answers_that_request_alone() -> None:
@@ -216,13 +216,13 @@ def test_once_answers_that_request_alone() -> None:
 def test_always_also_answers_what_is_allowed_by_now_in_the_session() -> None:
     """K-17, K-18: what the approval covers, and nothing that a rule denies or that it leaves out."""
     waiting = ask(session("call_1", "call_2", "call_3", "call_4"))
-    waiting = ask(waiting, "call_2", Need("bash", ("git pull",)))
-    waiting = ask(waiting, "call_3", Need("bash", ("rm a",)))
-    waiting = ask(waiting, "call_4", Need("bash", ("git reset",)))
+    waiting = ask(waiting, "call_2", Need("vcs", ("git pull",)))
+    waiting = ask(waiting, "call_3", Need("vcs", ("rm a",)))
+    waiting = ask(waiting, "call_4", Need("vcs", ("git reset",)))
     saved = approval_rules(
-        [SavedPermission(id="psv_1", project_id="p", action="bash", resource="git *")]
+        [SavedPermission(id="psv_1", project_id="p", action="vcs", resource="git *")]
     )
-    rules = (*ASKING, PermissionRule(action="bash", resource="git reset", effect="deny"))
+    rules = (*ASKING, PermissionRule(action="vcs", resource="git reset", effect="deny"))
 
     events_ = events(replied(waiting, "always", rules=rules, saved=saved))
 
@@ -236,8 +236,8 @@ def test_always_also_answers_what_is_allowed_by_now_in_the_session() -> None:
 def test_a_request_is_looked_at_again_by_its_own_agents_rules() -> None:
     """K-09, K-17: an approval in another session answers it, unless its agent may not."""
     waiting = ask(given(CREATED, claimed(), dispatched(), step_started(), *called(agent="plan")))
-    saved = (PermissionRule(action="bash", resource="git *", effect="allow"),)
-    denying = (*ASKING, PermissionRule(action="bash", resource="*", effect="deny"))
+    saved = (PermissionRule(action="vcs", resource="git *", effect="allow"),)
+    denying = (*ASKING, PermissionRule(action="vcs", resource="*", effect="deny"))
 
     def of_plan(agent: str) -> tuple[PermissionRule, ...]:
         return denying if agent == "plan" else ALLOWING
@@ -260,7 +260,7 @@ def test_a_refusal_with_words_fails_that_call_alone_and_tells_the_model() -> Non
     assert [event.type for event in events_] == ["permission.replied", "tool.failed"]
     failed = events_[1]
     assert isinstance(failed, ToolFailed)
-    assert failed.error.message == "Permission refused: bash. The user says: use the API"
+    assert failed.error.message == "Permission refused: vcs. The user says: use the API"
     assert (list(after.asks.permissions), after.execution.interrupted) == (["per_call_2"], False)
     assert [call.call_id for call in after.calls] == ["call_2"]
 
@@ -291,7 +291,7 @@ def test_a_decline_stops_the_session_and_answers_everything_else(message: str | 
         "question.rejected",
         "interrupt.requested",
     ]
-    assert declined.execution.declined == "permission to run bash (git push) was declined"
+    assert declined.execution.declined == "permission to run vcs (git push) was declined"
     assert (next_move(declined), close_asks(declined)) == (Stop(), ())
     assert isinstance(begin_call(declined), NotOpen)
     assert (stopped.calls, stopped.turn.attempt, stopped.execution.interrupted) == ((), None, False)
@@ -472,7 +472,7 @@ def test_an_old_request_expires_like_a_decline() -> None:
     events_ = asks.expire_ask(waiting, "per_call_1", before=at + 1)
     assert events_[0] == PermissionReplied(request_id="per_call_1", reply="reject")
     assert events_[-1] == InterruptRequested(
-        declined="permission to run bash (git push) was not answered in time"
+        declined="permission to run vcs (git push) was not answered in time"
     )
 
 
@@ -555,7 +555,7 @@ def test_a_permission_is_asked_once_by_its_id() -> None:
 
 def test_only_an_approval_for_always_of_a_request_with_patterns_is_saved() -> None:
     """K-16: the request names the patterns that the project keeps."""
-    waiting = ask(ask(session("call_1", "call_2")), "call_2", Need("bash", ("rm a",)))
+    waiting = ask(ask(session("call_1", "call_2")), "call_2", Need("vcs", ("rm a",)))
 
     def saved(id_: str, reply: Reply) -> bool:
         answer = PermissionReplied(request_id=id_, reply=reply)

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_schema.permission import Effect, PermissionRule
-from fairlead_session.people.permission import Need, effect, is_hidden, judge, matches
+from fairlead_session.people.permission import Denied, Need, effect, is_hidden, judge, permit
+from fairlead_session.people.wildcard import matches
 
 
 def rule(action: str, resource: str, effect: Effect) -> PermissionRule:
@@ -76,10 +77,62 @@ def test_several_resources_are_as_strict_as_the_strictest() -> None:
 
 def test_an_approval_answers_an_ask_and_never_a_denial() -> None:
     """K-06, K-07: saved approvals come after the rules, except where those deny."""
-    rules = (rule("bash", "rm *", "deny"),)
-    saved = (rule("bash", "*", "allow"),)
-    assert judge(rules, saved, Need("bash", ("ls",))) == "allow"
-    assert judge(rules, saved, Need("bash", ("rm a",))) == "deny"
+    rules = (rule("edit", "lib/*", "deny"),)
+    saved = (rule("edit", "*", "allow"),)
+    assert judge(rules, saved, Need("edit", ("src/a",))) == "allow"
+    assert judge(rules, saved, Need("edit", ("lib/a",))) == "deny"
+
+
+@pytest.mark.parametrize(
+    "command", ["ls x; curl evil", "ls x", "ls", "ls */", "ls \\*", " ls *", "ls *;id", "ls **"]
+)
+def test_an_approved_command_is_that_text_and_no_other(command: str) -> None:
+    """B7: an approval for always of `ls *` covered `ls x; curl …`."""
+    saved = (rule("bash", "ls *", "allow"),)
+
+    assert judge((), saved, Need("bash", ("ls *",))) == "allow"
+    assert judge((), saved, Need("bash", (command,))) == "ask"
+
+
+def test_a_command_is_as_strict_as_its_strictest_part() -> None:
+    """B7: a rule about a command also holds where the command is a part of another."""
+    asks = (rule("bash", "*", "ask"), rule("bash", "ls *", "allow"), rule("bash", "git *", "allow"))
+    denies = (ALL, rule("bash", "rm *", "deny"))
+
+    assert effect(asks, "bash", "ls a && git log") == "allow"
+    assert effect(asks, "bash", "ls a && curl b") == "ask"
+    assert effect(asks, "bash", "ls a > b") == "ask"
+    assert effect(asks, "bash", "ls; PATH=/evil git log") == "ask"
+    assert effect(asks, "bash", "ls; /evil/git log") == "ask"
+    assert effect(denies, "bash", "ls; rm a") == "deny"
+    assert effect(denies, "bash", "ls $(sudo -u a rm b)") == "deny"
+    assert effect(denies, "read", "ls; rm a") == "allow"
+
+
+def test_a_command_that_hides_its_parts_needs_a_person_unless_everything_is_allowed() -> None:
+    """B7: hidden parts may be what some rule is about."""
+    hidden = 'eval "$X"'
+    assert effect((ALL,), "bash", hidden) == "allow"
+    assert effect((ALL, rule("bash", "rm *", "ask")), "bash", hidden) == "ask"
+    assert effect((ALL, rule("bash", "rm *", "deny")), "bash", hidden) == "ask"
+    assert effect((ALL, rule("bash", "*", "deny")), "bash", hidden) == "deny"
+
+
+def test_a_rule_with_the_exact_text_of_a_command_is_about_all_of_it() -> None:
+    """B7: an operator may allow one compound command without each of its parts."""
+    rules = (rule("bash", "*", "deny"), rule("bash", "make build && make test", "allow"))
+
+    assert effect(rules, "bash", "make build && make test") == "allow"
+    assert effect(rules, "bash", "make build") == "deny"
+
+
+def test_a_denial_names_the_rule_about_the_denied_part() -> None:
+    """B7: the model reads which part of its command is forbidden."""
+    rules = (ALL, rule("bash", "rm *", "deny"))
+
+    assert permit(rules, (), (), (Need("bash", ("ls; rm a",)),)) == Denied(
+        "Permission denied: bash (rule: bash rm * deny)"
+    )
 
 
 def test_one_action_does_not_stand_for_another() -> None:

@@ -21,7 +21,7 @@ from fairlead_schema.model import Model
 from fairlead_schema.permission import SavedPermission
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.people.permission import approval_rules, effect
+from fairlead_session.people.permission import approval_rules, is_approved
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def may_be_approved(ask: WaitingAsk, saved: Sequence[SavedPermission]) -> bool:
     if ask.action is None:
         return False
     rules = approval_rules(saved)
-    return any(effect(rules, ask.action, resource) == "allow" for resource in ask.resources)
+    return any(is_approved(rules, ask.action, resource) for resource in ask.resources)
 
 
 async def recheck_asks(

@@ -1,15 +1,17 @@
 """Permission rules: each action is allowed, denied, or left to a person."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from fairlead_schema.permission import Effect, PermissionRule, SavedPermission
+from fairlead_session.people.command_parts import command_parts
+from fairlead_session.people.wildcard import matches
 from fairlead_session.state.calls import Grant
 
-ARGUMENT: Final = " *"
+# The resources of these actions are commands for a shell.
+COMMANDS: Final = frozenset({"bash"})
+STRICTNESS: Final[tuple[Effect, ...]] = ("allow", "ask", "deny")
 
 AgentRules: TypeAlias = Callable[[str], tuple[PermissionRule, ...]]
 """The rules of an agent, by its name."""
@@ -42,28 +44,48 @@ class Ask:
     need: Need
 
 
-def matches(pattern: str, text: str) -> bool:
-    """Whether the whole text matches: `*` is any text, `?` one character. Slashes are equal."""
-    return _compile(pattern).fullmatch(text.replace("\\", "/")) is not None
-
-
 def effect(rules: Iterable[PermissionRule], action: str, resource: str) -> Effect:
-    """The effect of the last rule that matches. Without a matching rule a person is asked."""
-    last: Effect = "ask"
-    for rule in rules:
-        if matches(rule.action, action) and matches(rule.resource, resource):
-            last = rule.effect
-    return last
+    """The effect of the last rule that matches. Without a matching rule a person is asked.
+
+    A command also has the effect of each of its parts, and the strictest effect counts. Only a rule
+    with the exact text of the command is about all of it at once.
+    """
+    relevant = tuple(rule for rule in rules if matches(rule.action, action))
+    last = _last_match(relevant, resource)
+    if action not in COMMANDS or (last is not None and last.resource == resource):
+        return _effect_of(last)
+    parts = command_parts(resource)
+    if parts is None:
+        # The text hides what runs, so it may be anything that some rule is about.
+        hidden: Effect = "ask" if any(rule.effect != "allow" for rule in relevant) else "allow"
+        return _strictest((_effect_of(last), hidden))
+    return _strictest((_effect_of(last), *(_effect_of(_last_match(relevant, p)) for p in parts)))
+
+
+def is_approved(saved: Iterable[PermissionRule], action: str, resource: str) -> bool:
+    """Whether a saved approval covers a resource. An approved command is that text and no other."""
+    return any(
+        matches(approval.action, action)
+        and (
+            approval.resource == resource
+            if action in COMMANDS
+            else matches(approval.resource, resource)
+        )
+        for approval in saved
+    )
 
 
 def judge(
     rules: tuple[PermissionRule, ...], saved: tuple[PermissionRule, ...], need: Need
 ) -> Effect:
     """The effect of all rules on a need. A saved approval never overrides a denial."""
-    if any(effect(rules, need.action, resource) == "deny" for resource in need.resources):
+    effects = {resource: effect(rules, need.action, resource) for resource in need.resources}
+    if "deny" in effects.values():
         return "deny"
-    all_rules = (*rules, *saved)
-    if all(effect(all_rules, need.action, resource) == "allow" for resource in need.resources):
+    if all(
+        its_effect == "allow" or is_approved(saved, need.action, resource)
+        for resource, its_effect in effects.items()
+    ):
         return "allow"
     return "ask"
 
@@ -112,23 +134,24 @@ def _is_granted(grants: tuple[Grant, ...], need: Need) -> bool:
 
 
 def _denying_rule(rules: tuple[PermissionRule, ...], need: Need) -> str:
-    """The last rule about a resource that is denied."""
-    denied = next(
-        resource for resource in need.resources if effect(rules, need.action, resource) == "deny"
-    )
-    rule = next(
-        rule
-        for rule in reversed(rules)
-        if matches(rule.action, need.action) and matches(rule.resource, denied)
-    )
-    return f"{rule.action} {rule.resource} {rule.effect}"
+    """The last rule about a resource that is denied, or about the part of a command that is."""
+    relevant = tuple(rule for rule in rules if matches(rule.action, need.action))
+    for resource in need.resources:
+        parts = command_parts(resource) if need.action in COMMANDS else None
+        for text in (resource, *(parts or ())):
+            rule = _last_match(relevant, text)
+            if rule is not None and rule.effect == "deny":
+                return f"{rule.action} {rule.resource} {rule.effect}"
+    raise AssertionError("a denied need has a rule that denies")
 
 
-@lru_cache(maxsize=4096)
-def _compile(pattern: str) -> re.Pattern[str]:
-    normal = pattern.replace("\\", "/")
-    optional = normal.endswith(ARGUMENT)
-    head = normal.removesuffix(ARGUMENT) if optional else normal
-    wildcards = {"*": ".*", "?": "."}
-    body = "".join(wildcards.get(character) or re.escape(character) for character in head)
-    return re.compile(body + ("( .*)?" if optional else ""), re.DOTALL)
+def _last_match(rules: tuple[PermissionRule, ...], text: str) -> PermissionRule | None:
+    return next((rule for rule in reversed(rules) if matches(rule.resource, text)), None)
+
+
+def _effect_of(rule: PermissionRule | None) -> Effect:
+    return "ask" if rule is None else rule.effect
+
+
+def _strictest(effects: tuple[Effect, ...]) -> Effect:
+    return max(effects, key=STRICTNESS.index)
