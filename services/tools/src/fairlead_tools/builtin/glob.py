@@ -1,14 +1,19 @@
 """`glob`: finds files by their paths."""
 
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import TextContent
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.input_paths import find_place, path_errors_as, permitted_place
+from fairlead_tools.builtin.input_paths import (
+    file_resource,
+    find_place,
+    path_errors_as,
+    permitted_place,
+)
 from fairlead_tools.files.path import external_needs, printable
 from fairlead_tools.files.search.globs import BadGlob, compile_glob, matches_glob
 from fairlead_tools.files.search.search import BadSearch, SearchEngine, SearchFailed, find_engine
@@ -20,7 +25,7 @@ LIMIT_MAX: Final = 2_000
 NOTHING: Final = "No files found"
 DESCRIPTION: Final = (
     "Finds files by a pattern like src/**/*.py; a pattern without a slash finds names at any depth. "
-    "Hidden and ignored files are left out."
+    "Hidden and ignored files are left out, and those that need a permission to be read."
 )
 
 
@@ -66,8 +71,14 @@ class GlobTool:
         _check(request.pattern)
         with path_errors_as(_unable(request.path)):
             place = await permitted_place(context, request.path or ".", None)
+            may_read = await context.read_filter()
+
+            def accept(directory: Path, name: str) -> bool:
+                return matches_glob(request.pattern, name) and may_read(
+                    file_resource(place, directory, name)
+                )
+
             try:
-                accept = partial(matches_glob, request.pattern)
                 paths, search_end = await self.engine.files(
                     place.path, accept, request.limit or LIMIT
                 )

@@ -11,12 +11,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import TextContent
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.input_paths import find_place, path_errors_as, permitted_place
+from fairlead_tools.builtin.input_paths import (
+    READ,
+    file_resource,
+    find_place,
+    path_errors_as,
+    permitted_place,
+)
 from fairlead_tools.files.outputs import NoOutputFiles, OutputFiles
 from fairlead_tools.files.path import external_needs, printable
 from fairlead_tools.files.search.globs import BadGlob, compile_glob, matches_glob
-from fairlead_tools.files.search.record import MatchedLine
+from fairlead_tools.files.search.record import MatchedLine, is_file
 from fairlead_tools.files.search.search import (
+    AcceptFile,
     BadSearch,
     SearchEnd,
     SearchEngine,
@@ -31,7 +38,8 @@ LIMIT_MAX: Final = 2_000
 NOTHING: Final = "No files found"
 DESCRIPTION: Final = (
     "Finds lines that match a regular expression, in one file or in all files of a directory. "
-    "Hidden files are searched, ignored ones are not. include is a pattern for paths, like *.py."
+    "Hidden files are searched, ignored ones are not. include is a pattern for paths, like *.py. "
+    "A file that needs a permission to be read is left out, unless path names that file."
 )
 
 
@@ -86,8 +94,11 @@ class GrepTool:
             return (Need(ACTION, (request.pattern,), ("*",), {"path": request.path}),)
         with path_errors_as(_unable(request.path)):
             place = await find_place(context, request.path or ".")
-        where = {"path": place.resource}
-        return (*external_needs(place), Need(ACTION, (request.pattern,), ("*",), where))
+        need = Need(ACTION, (request.pattern,), ("*",), {"path": place.resource})
+        if await asyncio.to_thread(is_file, place.path):
+            # To search one file is to read the file.
+            return (*external_needs(place), Need(READ, (place.resource,), ("*",)), need)
+        return (*external_needs(place), need)
 
     async def execute(self, request: GrepInput, context: CallContext) -> Result:
         _check(request.include)
@@ -95,22 +106,28 @@ class GrepTool:
             async with self.outputs.open_file(request.path, context) as local:
                 if local is None:
                     raise CallFailed(_unable(request.path))
-                lines, search_end = await self._search(
-                    request, await asyncio.to_thread(local.resolve)
-                )
+                path = await asyncio.to_thread(local.resolve)
+                lines, search_end = await self._search(request, path, partial(_accepts, request))
             return _result([(request.path, request.path, line) for line in lines], search_end)
         with path_errors_as(_unable(request.path)):
             place = await permitted_place(context, request.path or ".", None)
-            lines, search_end = await self._search(request, place.path)
+            may_read = await context.read_filter()
+
+            def accept(directory: Path, name: str) -> bool:
+                resource = file_resource(place, directory, name)
+                return _accepts(request, directory, name) and may_read(resource)
+
+            lines, search_end = await self._search(request, place.path, accept)
         base = place.root
         matches = [(printable(line.path), _relative_name(line.path, base), line) for line in lines]
         return _result(matches, search_end)
 
-    async def _search(self, request: GrepInput, place: Path) -> tuple[list[MatchedLine], SearchEnd]:
-        accept = partial(_accepts, request.include)
+    async def _search(
+        self, request: GrepInput, path: Path, accept: AcceptFile
+    ) -> tuple[list[MatchedLine], SearchEnd]:
         try:
             return await self.engine.lines(
-                place, request.pattern, request.include, accept, request.limit or LIMIT
+                path, request.pattern, request.include, accept, request.limit or LIMIT
             )
         except BadSearch as error:
             raise CallFailed(f"Invalid regular expression: {request.pattern}") from error
@@ -159,8 +176,8 @@ def _result(matches: list[tuple[str, str, MatchedLine]], search_end: SearchEnd) 
     return Result(output, (TextContent(text="\n".join(text)),))
 
 
-def _accepts(include: str | None, path: str) -> bool:
-    return include is None or matches_glob(include, path)
+def _accepts(request: GrepInput, _directory: Path, name: str) -> bool:
+    return request.include is None or matches_glob(request.include, name)
 
 
 def _relative_name(path: Path, base: Path | None) -> str:

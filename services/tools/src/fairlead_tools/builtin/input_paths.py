@@ -3,12 +3,21 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
-from fairlead_tools.files.path import PathRefused, Place, check_permitted, is_path_error, resolve
+from fairlead_tools.files.path import (
+    PathRefused,
+    Place,
+    check_permitted,
+    is_path_error,
+    printable,
+    resolve,
+)
 from fairlead_tools.registry.tool import CallContext, CallFailed
 
 EDIT: Final = "edit"
+READ: Final = "read"
 
 
 @contextmanager
@@ -22,6 +31,12 @@ def path_errors_as(message: str) -> Iterator[None]:
         if not is_path_error(error):
             raise
         raise CallFailed(message) from error
+
+
+def file_resource(place: Place, directory: Path, name: str) -> str:
+    """The name in permissions of a file that a search at a place found."""
+    path = directory / name
+    return printable(path if place.root is None else path.relative_to(place.root))
 
 
 async def find_place(context: CallContext, path: str) -> Place:

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal, TypeAlias, assert_never
 
 from fairlead_eventlog.connection import EventLog
@@ -160,7 +161,8 @@ class BeginDecider:
                 is_duplicate = self._dedup.is_duplicate(request)
                 return (), Duplicate() if is_duplicate else LeftToOthers(ANSWER_RECHECK_S)
             case Permitted(needs=needs):
-                permitted = replace(context, permitted=needs)
+                read_filter = partial(self._permissions.read_filter, session, begun.call, context)
+                permitted = replace(context, permitted=needs, read_filter=read_filter)
                 return (begun.event,), Runnable(prepared, begun.started_call, permitted)
             case _:
                 assert_never(permission)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from fairlead_eventlog.ports import Approvals
@@ -25,10 +26,11 @@ from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.registry.outcome import error_text, tool_crash, tool_failure
 from fairlead_tools.registry.registry import PreparedCall
-from fairlead_tools.registry.tool import CallContext, CallFailed
+from fairlead_tools.registry.tool import CallContext, CallFailed, MayRead
 
 log = logging.getLogger(__name__)
 
+READ: Final = "read"
 UNPERMITTED: Final = (
     "The call was stopped after its start and does not run again: now it would do something that"
     " nobody permitted"
@@ -86,6 +88,18 @@ class PermissionCheck:
             questions = prepared.tool.questions(prepared.input)
             return question_for_call(session.id, call, questions, ids.question_id())
         return Permitted(needs)
+
+    async def read_filter(
+        self, session: Session, call: UnsettledCall, context: CallContext
+    ) -> MayRead:
+        """Judges each file that a search finds as `read` of that file is judged."""
+        rules, approvals = self._rules(call.agent), await self._saved_approvals(session, context)
+
+        @cache
+        def may_read(resource: str) -> bool:
+            return permit(rules, approvals, call.grants, (Need(READ, (resource,)),)) is None
+
+        return may_read
 
     async def _saved_approvals(
         self, session: Session, context: CallContext

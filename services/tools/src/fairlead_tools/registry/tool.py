@@ -56,6 +56,18 @@ async def ignore_output(_text: str) -> None:
     """Drop a piece of live output."""
 
 
+MayRead: TypeAlias = Callable[[str], bool]
+"""Whether the call may show the content of a resource without asking a person first."""
+
+ReadFilter: TypeAlias = Callable[[], Awaitable[MayRead]]
+"""Loads the judgement of the `read` action for the agent and the project of the call."""
+
+
+async def show_everything() -> MayRead:
+    """Judge every resource as readable: the filter of a call that nobody judged."""
+    return lambda _resource: True
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """What an executor knows about its call."""
@@ -69,6 +81,8 @@ class CallContext:
     report: Report = ignore_progress
     emit_output: EmitOutput = ignore_output
     open_managed: OpenManaged = no_managed_output
+    read_filter: ReadFilter = show_everything
+    """For a tool that finds files by itself: each one it shows must be readable."""
     permitted: tuple[Need, ...] | None = None
     """The permissions that the call was given; None when they were not stored."""
 

@@ -14,8 +14,9 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from fairlead_tools.files.path import open_directory
 from fairlead_tools.files.search.record import MatchedLine, confirm_match, is_file
@@ -33,6 +34,10 @@ COMMON: Final = (
     *("--no-config", "--sort=path", "--no-messages", "--glob=!.git"),
     *("--no-require-git", "--no-ignore-global", "--no-ignore-exclude"),
 )
+
+
+AcceptFile: TypeAlias = Callable[[Path, str], bool]
+"""Whether a file may be shown, by the searched directory and the name in it."""
 
 
 class BadSearch(Exception):
@@ -59,7 +64,7 @@ class SearchEngine:
     limit_s: float = SEARCH_S
 
     async def files(
-        self, directory: Path, accept: Callable[[str], bool], limit: int
+        self, directory: Path, accept: AcceptFile, limit: int
     ) -> tuple[list[Path], SearchEnd]:
         """Files below a directory by path, without hidden and ignored ones."""
         command = (self.program or "", *COMMON, "--files", "--null", "./")
@@ -69,7 +74,7 @@ class SearchEngine:
         async with self._start(directory, command, request) as process:
             async for record in self._records(process, b"\0", search_end):
                 name = os.fsdecode(record).removeprefix("./")
-                if accept(name) and await asyncio.to_thread(is_file, directory / name):
+                if accept(directory, name) and await asyncio.to_thread(is_file, directory / name):
                     if len(paths) == limit:
                         search_end.complete = False
                         break
@@ -83,7 +88,7 @@ class SearchEngine:
         place: Path,
         pattern: str,
         include: str | None,
-        accept: Callable[[str], bool],
+        accept: AcceptFile,
         limit: int,
     ) -> tuple[list[MatchedLine], SearchEnd]:
         """Lines that match below a directory, or in one file."""
@@ -103,7 +108,9 @@ class SearchEngine:
         search_end = SearchEnd()
         async with self._start(directory, command, request) as process:
             async for record in self._records(process, b"\n", search_end):
-                line = await asyncio.to_thread(confirm_match, directory, record, accept)
+                line = await asyncio.to_thread(
+                    confirm_match, directory, record, partial(accept, directory)
+                )
                 if line is None:
                     continue
                 if len(matches) == limit:
