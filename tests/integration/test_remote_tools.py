@@ -59,7 +59,7 @@ CONFIG = """
 [agent.build]
 permissions = [
   {{ action = "*", resource = "*", effect = "allow" }},
-  {{ action = "*_stamp", resource = "*", effect = "ask" }},
+  {{ action = "mcp:*", resource = "stamp", effect = "ask" }},
 ]
 
 [runner]
@@ -176,7 +176,7 @@ async def test_a_servers_tool_asks_like_any_other(field: Field, server: str) -> 
     ]
     for session, word in zip(sessions, ("once", "reject"), strict=True):
         (event,) = events_of(await field.up.until(session, "permission.asked"), "permission.asked")
-        assert event.request.action == f"{server}_stamp"
+        assert (event.request.action, event.request.resources) == (f"mcp:{server}", ("stamp",))
         assert f"{server}-{word}" not in field.notes_of("stamp")
         path = f"/api/session/{session}/permission/{event.request.id}/reply"
         body = {"reply": word, "message": "not this one"}

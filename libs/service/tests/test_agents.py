@@ -111,4 +111,8 @@ def test_a_configuration_without_agents_asks_about_nothing_harmless() -> None:
     rules = Config().rules("build")
 
     assert rules[0] == rule("*", "*", "allow")
-    assert {rule.action for rule in rules if rule.effect == "ask"} == {"external_directory", "read"}
+    assert {rule.action for rule in rules if rule.effect == "ask"} == {
+        "external_directory",
+        "read",
+        "mcp:*",
+    }

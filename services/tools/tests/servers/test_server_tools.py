@@ -1,6 +1,7 @@
 """The tools and answers of tool servers in Fairlead's types, and limits on their noise."""
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,23 +22,36 @@ from mcp_types import (
 from mcp_types import Tool as McpTool
 from pydantic import ValidationError
 
+from fairlead_schema.location import LocationRef
 from fairlead_schema.tools import content as ours
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
+from fairlead_session.people.permission import Need, judge
 from fairlead_tools.registry.registry import Registry, Scope
-from fairlead_tools.registry.tool import CallFailed
+from fairlead_tools.registry.tool import CallContext, CallFailed
 from fairlead_tools.servers.connection import Secrets
 from fairlead_tools.servers.limits import NOISE_BYTES_MAX, NOISE_S, NOTIFICATIONS_MAX
 from fairlead_tools.servers.pool import ToolServers, server_bindings
 from fairlead_tools.servers.stdio import TOOLS_CHANGED, Flood, NotificationFilter, ServerCommand
-from fairlead_tools.servers.tools import convert_result, convert_tools, retry_class, tool_name
-from services.tools.tests.conftest import tool
+from fairlead_tools.servers.tools import (
+    ServerInfo,
+    convert_result,
+    convert_tools,
+    retry_class,
+    tool_name,
+)
+from services.tools.tests.conftest import AT, tool
 
 OBJECT: dict[str, Any] = {"type": "object"}
 
 
 async def never_called(_tool: str, _arguments: dict[str, Any]) -> CallToolResult:
     raise AssertionError("not called here")
+
+
+SERVER = ServerInfo("s", never_called, 5.0)
+TRUSTED = replace(SERVER, trusts_hints=True)
+CONTEXT = CallContext(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
 
 
 def mcp_tool(tool_name: str, **more: Any) -> McpTool:  # noqa: ANN401
@@ -61,9 +75,9 @@ def test_tools_are_offered_by_name_and_what_cannot_be_is_left_out(
     tools = [mcp_tool("b"), mcp_tool("a.x"), mcp_tool("a_x"), odd, mcp_tool("a")]
 
     with caplog.at_level(logging.WARNING):
-        names = [tool.name for tool in convert_tools("s", tools, never_called, 5.0)]
+        names = [tool.name for tool in convert_tools(SERVER, tools)]
 
-    assert names == [tool.name for tool in convert_tools("s", tools[::-1], never_called, 5.0)]
+    assert names == [tool.name for tool in convert_tools(SERVER, tools[::-1])]
     assert names == ["s_a", "s_a_x", "s_b"]
     assert "tool of a server left out: its name is taken" in caplog.messages
 
@@ -81,8 +95,54 @@ def test_tools_are_offered_by_name_and_what_cannot_be_is_left_out(
 def test_only_a_server_that_says_so_is_run_again(hints: dict[str, bool] | None, kind: str) -> None:
     """J-40."""
     annotations = None if hints is None else ToolAnnotations.model_validate(hints)
+    hinting = mcp_tool("a", annotations=annotations)
 
-    assert retry_class(mcp_tool("a", annotations=annotations)) == kind
+    assert retry_class(hinting, trusts_hints=True) == kind
+
+
+def test_the_hints_of_a_server_are_not_believed_by_default() -> None:
+    """B15: `readOnlyHint` let a call run again after a crash, because the server said so."""
+    hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True)
+    hinting = mcp_tool("a", annotations=hints)
+
+    assert convert_tools(SERVER, [hinting])[0].retry == "once"
+    assert convert_tools(TRUSTED, [hinting])[0].retry == "pure"
+    assert not Config.model_validate({"mcp": {"a": {"command": "x"}}}).mcp["a"].trust_hints
+
+
+@pytest.mark.parametrize(("name", "saved"), [("search", ("search",)), ("*", ()), ("a?", ())])
+async def test_the_tools_of_a_server_ask_by_default(name: str, saved: tuple[str, ...]) -> None:
+    """B15: MCP tools arrived under a rule that allows everything."""
+    (converted,) = convert_tools(SERVER, [mcp_tool(name)])
+    needs = await converted.required_permissions(converted.input.model_validate({}), CONTEXT)
+
+    assert needs == (Need("mcp:s", (name,), save=saved),)
+    config = Config()
+    assert judge(config.rules("build"), (), needs[0]) == "ask"
+    assert judge(config.rules("general"), (), needs[0]) == "ask"
+    assert judge(config.rules("plan"), (), needs[0]) == "deny"
+    assert judge(config.rules("explore"), (), needs[0]) == "deny"
+
+
+@pytest.mark.parametrize("reported", ["failed", "refused"])
+async def test_no_error_of_a_server_shows_a_secret_of_it(reported: str) -> None:
+    """B17: errors of calls went around the removal of secrets."""
+    secrets = Secrets({"TOKEN": "s3cret"}, {"authorization": "Bearer k3y"})
+    text = "bad token s3cret in Bearer k3y"
+
+    async def answer(_tool: str, _arguments: dict[str, Any]) -> CallToolResult:
+        if reported == "refused":
+            raise CallFailed(text)
+        return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
+
+    server = replace(SERVER, call=answer, hide=secrets.hide)
+    (converted,) = convert_tools(server, [mcp_tool("a")])
+
+    with pytest.raises(CallFailed) as failure:
+        await converted.execute(converted.input.model_validate({}), CONTEXT)
+
+    assert str(failure.value) == "bad token [hidden] in [hidden]"
+    assert failure.value.__cause__ is None
 
 
 def test_a_change_of_any_kind_is_another_revision() -> None:
@@ -96,12 +156,11 @@ def test_a_change_of_any_kind_is_another_revision() -> None:
     )
 
     revisions = [
-        convert_tools("s", [mcp_tool("a", **change)], never_called, 5.0)[0].info.revision
-        for change in changes
+        convert_tools(TRUSTED, [mcp_tool("a", **change)])[0].info.revision for change in changes
     ]
 
     assert len(set(revisions)) == len(changes)
-    assert convert_tools("s", [mcp_tool("a")], never_called, 5.0)[0].info.revision == revisions[0]
+    assert convert_tools(TRUSTED, [mcp_tool("a")])[0].info.revision == revisions[0]
 
 
 def test_text_and_media_are_told_as_content() -> None:

@@ -123,7 +123,7 @@ async def test_a_server_that_is_a_process(
     """J-40: tools are sorted, failures and media arrive, and only listed variables are passed."""
     monkeypatch.setenv("UNLISTED", "never")
     monkeypatch.setenv("TEST_SECRET", "s3cret")
-    server = harness.command(env_from={"SECRET": "TEST_SECRET"})
+    server = harness.command(env_from={"SECRET": "TEST_SECRET"}, trust_hints=True)
     async with harness.connect({"t": server}):
         assert harness.names() == sorted(harness.names())
         assert {harness.tool(f"t_{n}").retry for n in ("add", "environment", "slow")} == {

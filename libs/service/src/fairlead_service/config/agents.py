@@ -43,6 +43,8 @@ _OUTSIDE: Final = (
 )
 DEFAULTS: Final = (
     _rule("*", "*", "allow"),
+    # Nobody here has read what the tools of a server do.
+    _rule("mcp:*", "*", "ask"),
     *_OUTSIDE,
     _rule("question", "*", "deny"),
     _rule("plan_enter", "*", "deny"),
@@ -50,6 +52,16 @@ DEFAULTS: Final = (
     *_SECRETS,
 )
 DENY_ALL: Final = (_rule("*", "*", "deny"),)
+# Only these actions change nothing. A tool that is new here stays denied.
+_LOOKING: Final = (
+    *DENY_ALL,
+    *(
+        _rule(action, "*", "allow")
+        for action in ("read", "glob", "grep", "skill", "webfetch", "websearch")
+    ),
+    *_OUTSIDE,
+    *_SECRETS,
+)
 
 BUILT_IN: Final[Mapping[str, AgentConfig]] = {
     "build": AgentConfig(
@@ -61,12 +73,14 @@ BUILT_IN: Final[Mapping[str, AgentConfig]] = {
         ),
     ),
     "plan": AgentConfig(
-        description="Thinks a change through and writes it down as a plan; edits nothing else.",
+        description="Thinks a change through and writes it down as a plan; changes nothing else.",
         permissions=(
-            *DEFAULTS,
+            *_LOOKING,
             _rule("question", "*", "allow"),
+            _rule("todowrite", "*", "allow"),
             _rule("plan_exit", "*", "allow"),
-            _rule("edit", "*", "deny"),
+            # The other sub-agents may run commands.
+            _rule("task", "explore", "allow"),
             _rule("edit", ".fairlead/plans/*.md", "allow"),
         ),
     ),
@@ -78,15 +92,7 @@ BUILT_IN: Final[Mapping[str, AgentConfig]] = {
     "explore": AgentConfig(
         description="Looks around and answers questions about what it finds; changes nothing.",
         mode="subagent",
-        permissions=(
-            *DENY_ALL,
-            *(
-                _rule(action, "*", "allow")
-                for action in ("read", "glob", "grep", "skill", "webfetch", "websearch")
-            ),
-            *_OUTSIDE,
-            *_SECRETS,
-        ),
+        permissions=_LOOKING,
     ),
 }
 

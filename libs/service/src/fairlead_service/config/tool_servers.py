@@ -51,6 +51,7 @@ class ToolServerConfig(Credentials):
     timeout_s: float = Field(default=60.0, gt=0, le=3600)
     start_timeout_s: float = Field(default=30.0, gt=0)
     enabled: bool = True
+    trust_hints: bool = False
 
     @model_validator(mode="after")
     def _is_a_command_or_a_url(self) -> Self:

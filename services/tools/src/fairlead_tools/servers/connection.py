@@ -27,7 +27,7 @@ from fairlead_service.supervise import Restarts, cancel_and_wait, supervise
 from fairlead_tools.registry.tool import CallFailed, Tool
 from fairlead_tools.servers import http, stdio
 from fairlead_tools.servers.limits import PAGES_MAX, TOOLS_MAX, ServerTimings
-from fairlead_tools.servers.tools import convert_tools
+from fairlead_tools.servers.tools import ServerInfo, convert_tools
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ class ServerConnection:
         self._timings = timings
         self._client: Client | None = None
         self._exit = stdio.ServerExit()
+        self._secrets = Secrets({}, {})
         self._changed = asyncio.Event()
         self.listed = asyncio.Event()
 
@@ -113,7 +114,7 @@ class ServerConnection:
     async def _run_connection(self) -> str:
         """Keep one connection until it ends. Returns why it ended."""
         try:
-            secrets = Secrets(
+            secrets = self._secrets = Secrets(
                 self._credentials.variables(os.environ),
                 self._credentials.header_values(os.environ),
             )
@@ -199,9 +200,14 @@ class ServerConnection:
                 "tool server lists too many tools: the others are left out",
                 extra={"server": self._name, "max": TOOLS_MAX},
             )
-        self._on_tools(
-            convert_tools(self._name, tools[:TOOLS_MAX], self.call, self._server.timeout_s)
+        server = ServerInfo(
+            self._name,
+            self.call,
+            self._server.timeout_s,
+            self._server.trust_hints,
+            self._secrets.hide,
         )
+        self._on_tools(convert_tools(server, tools[:TOOLS_MAX]))
         self.listed.set()
 
     async def _on_message(self, message: object) -> None:

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
@@ -23,6 +24,8 @@ from mcp_types import Tool as McpTool
 
 from fairlead_schema.tools import content as ours
 from fairlead_schema.tools.content import RetryClass, ToolContent
+from fairlead_session.people.permission import Need
+from fairlead_session.people.wildcard import has_wildcard
 from fairlead_tools.registry.json_schema import Document, document_model, input_model
 from fairlead_tools.registry.registry import InvalidTool, check_tool
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
@@ -37,16 +40,34 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]")
 Call: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[CallToolResult]]
 """Calls a tool by its name on the server. Raises CallFailed."""
 
+Hide: TypeAlias = Callable[[str], str]
 
-def convert_tools(
-    server: str, mcp_tools: Iterable[McpTool], call: Call, timeout_s: float
-) -> tuple[Tool, ...]:
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """What the tools of one server share."""
+
+    name: str
+    call: Call
+    timeout_s: float
+    trusts_hints: bool = False
+    """Whether the server's word counts that a tool may run again."""
+    hide: Hide = str
+    """Removes the server's secrets from a message."""
+
+    @property
+    def action(self) -> str:
+        """The action of permission rules about this server. The resource is the tool's name."""
+        return f"mcp:{self.name}"
+
+
+def convert_tools(server: ServerInfo, mcp_tools: Iterable[McpTool]) -> tuple[Tool, ...]:
     """The tools of a server, sorted by name. An invalid tool or a repeated name is left out."""
     tools: dict[str, Tool] = {}
     for mcp_tool in sorted(mcp_tools, key=lambda tool: tool.name):
-        extra = {"server": server, "tool": mcp_tool.name}
+        extra = {"server": server.name, "tool": mcp_tool.name}
         try:
-            tool = check_tool(_tool(server, mcp_tool, call, timeout_s))
+            tool = check_tool(_tool(server, mcp_tool))
         except InvalidTool as error:
             log.warning(
                 "tool of a server is invalid: models do not get it",
@@ -65,9 +86,9 @@ def tool_name(server: str, name: str) -> str:
     return _UNFIT.sub("_", f"{server}_{name}")[:NAME_LENGTH_MAX]
 
 
-def retry_class(mcp_tool: McpTool) -> RetryClass:
-    """Whether the tool may run again, by the server's hints; `once` without a hint."""
-    hints = mcp_tool.annotations
+def retry_class(mcp_tool: McpTool, *, trusts_hints: bool) -> RetryClass:
+    """Whether the tool may run again, by the hints of a trusted server; else `once`."""
+    hints = mcp_tool.annotations if trusts_hints else None
     if hints is not None and hints.read_only_hint:
         return "pure"
     return "idempotent" if hints is not None and hints.idempotent_hint else "once"
@@ -83,26 +104,43 @@ def convert_result(answer: CallToolResult) -> Result:
     return Result({} if structured is None else structured, content=content)
 
 
-def _tool(server: str, mcp_tool: McpTool, call: Call, timeout_s: float) -> Tool:
+def _tool(server: ServerInfo, mcp_tool: McpTool) -> Tool:
     schema = mcp_tool.output_schema
-    identity = [server, mcp_tool.name, retry_class(mcp_tool), schema]
+    retry = retry_class(mcp_tool, trusts_hints=server.trusts_hints)
+    identity = [server.name, mcp_tool.name, retry, schema]
     return Tool(
-        name=tool_name(server, mcp_tool.name),
+        name=tool_name(server.name, mcp_tool.name),
         description=(mcp_tool.description or mcp_tool.title or mcp_tool.name)[
             :DESCRIPTION_LENGTH_MAX
         ],
         input=input_model(mcp_tool.input_schema),
         output=Document if schema is None else document_model(schema),
-        execute=partial(call_server, call, mcp_tool.name),
-        retry=retry_class(mcp_tool),
-        timeout_s=timeout_s + MARGIN_S,
+        execute=partial(call_server, server, mcp_tool.name),
+        needs=partial(_needs, _need(server, mcp_tool.name)),
+        action=server.action,
+        retry=retry,
+        timeout_s=server.timeout_s + MARGIN_S,
         version=sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),
     )
 
 
-async def call_server(call: Call, name: str, request: Document, _context: CallContext) -> Result:
-    """Send one call to the server."""
-    return convert_result(await call(name, request.root))
+async def call_server(
+    server: ServerInfo, name: str, request: Document, _context: CallContext
+) -> Result:
+    """Send one call to the server. Raises CallFailed, without the server's secrets."""
+    try:
+        return convert_result(await server.call(name, request.root))
+    except CallFailed as error:
+        raise CallFailed(server.hide(str(error))) from None
+
+
+def _need(server: ServerInfo, name: str) -> Need:
+    """The permission for one tool. No approval is saved for a name that is a pattern."""
+    return Need(server.action, (name,), save=() if has_wildcard(name) else (name,))
+
+
+async def _needs(need: Need, _request: Document, _context: CallContext) -> tuple[Need, ...]:
+    return (need,)
 
 
 def _content(block: ContentBlock) -> tuple[ToolContent, ...]:
