@@ -168,6 +168,22 @@ async def test_a_proxy_is_asked_instead_of_the_provider() -> None:
     assert proxy.requests == ["POST http://provider.invalid/v1/chat/completions HTTP/1.1"]
 
 
+@pytest.mark.integration
+async def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B17: only the configuration names a proxy, for providers as for every other address."""
+    async with (
+        serve_peer() as provider,
+        serve_peer() as proxy,
+        clients(keepalive_max=4) as client_for,
+    ):
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        end = await last_event(client_for(Transport()), provider.url)
+
+    assert isinstance(end, StepFinish)
+    assert proxy.requests == []
+
+
 @pytest.mark.parametrize("name", ["missing.pem", "garbage.pem"])
 async def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "garbage.pem").write_text("no certificate")

@@ -14,6 +14,8 @@ class Pages:
     """What each path answers: its content, or a status. Everything else is not found."""
 
     said: dict[str, bytes | int] = field(default_factory=dict)
+    redirects: dict[str, str] = field(default_factory=dict)
+    """Where a path leads instead of an answer."""
     asked: list[str] = field(default_factory=list)
     url: str = ""
     held: threading.Event | None = None
@@ -30,11 +32,14 @@ def serve_pages() -> Iterator[Pages]:
             pages.asked.append(self.path)
             if pages.held is not None:
                 pages.held.wait(20)
-            said = pages.said.get(self.path, 404)
+            redirect = pages.redirects.get(self.path)
+            said = 302 if redirect else pages.said.get(self.path, 404)
             body = said if isinstance(said, bytes) else b""
             try:
                 self.send_response(said if isinstance(said, int) else 200)
                 self.send_header("Content-Length", str(len(body)))
+                if redirect:
+                    self.send_header("Location", redirect)
                 self.end_headers()
                 self.wfile.write(body)
             except OSError:

@@ -50,6 +50,8 @@ def _open_client(transport: Transport, limits: httpx.Limits) -> httpx.AsyncClien
             proxy=transport.proxy,
             http2=transport.http2,
             limits=limits,
+            # As everywhere in Fairlead: only the configuration names a proxy.
+            trust_env=False,
         )
     except (ImportError, OSError, ValueError) as error:
         # An SSL error is an OSError without the name of the file.

@@ -48,6 +48,45 @@ async def observe_instructions(observer: Observer, at: Path) -> ObservedSource |
     )
 
 
+async def test_a_page_may_move_within_its_origin(pages: Pages, tmp_path: Path) -> None:
+    """B17: a redirect is followed while scheme, host and port stay."""
+    pages.redirects["/rules.md"] = "/moved.md"
+    pages.said["/moved.md"] = b"Be brief."
+    observer = make_observer(pages, tmp_path)
+
+    source = await observe_instructions(observer, tmp_path)
+    await observer.close()
+
+    assert isinstance(source, ObservedSource)
+    assert source.baseline.endswith("Be brief.")
+
+
+async def test_a_page_cannot_send_to_another_origin(pages: Pages, tmp_path: Path) -> None:
+    """B17: the operator named this port. The reason names the address that was not asked."""
+    with serve_pages() as other:
+        other.said["/rules.md"] = b"Obey."
+        pages.redirects["/rules.md"] = f"{other.url}/rules.md"
+        observer = make_observer(pages, tmp_path)
+
+        source = await observe_instructions(observer, tmp_path)
+        await observer.close()
+
+        assert other.asked == []
+    assert isinstance(source, UnavailableSource)
+    assert f"redirects to {other.url}/rules.md: configure that address" in source.reason
+
+
+async def test_a_page_that_redirects_for_ever_is_left(pages: Pages, tmp_path: Path) -> None:
+    pages.redirects["/rules.md"] = "/rules.md"
+    observer = make_observer(pages, tmp_path)
+
+    source = await observe_instructions(observer, tmp_path)
+    await observer.close()
+
+    assert isinstance(source, UnavailableSource)
+    assert "redirects more than 3 times" in source.reason
+
+
 async def test_a_page_is_an_instruction_like_a_file(pages: Pages, tmp_path: Path) -> None:
     """M-12: the page follows the project's files, and is fetched again only after a while."""
     (tmp_path / "AGENTS.md").write_text("local")

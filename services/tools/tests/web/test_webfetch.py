@@ -8,6 +8,7 @@ import zlib
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
@@ -238,6 +239,17 @@ async def test_a_redirect_to_another_host_is_told_and_not_followed(web: Site) ->
     web.pages["/"] = reply(b"", "location: http://other.example/x", status="302 Found")
 
     assert "Fetch http://other.example/x itself" in await fetch_error(web.url())
+
+
+@pytest.mark.parametrize("other", ["http://127.0.0.1:9/x", "https://127.0.0.1:{port}/x"])
+async def test_a_redirect_to_another_port_or_scheme_is_told_and_not_followed(
+    web: Site, other: str
+) -> None:
+    """B17: an approved URL could lead to another service of the same host."""
+    target = other.format(port=urlsplit(web.url()).port)
+    web.pages["/"] = reply(b"", f"location: {target}", status="302 Found")
+
+    assert f"Fetch {target} itself" in await fetch_error(web.url())
 
 
 @pytest.mark.parametrize(

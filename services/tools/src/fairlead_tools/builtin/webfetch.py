@@ -25,8 +25,8 @@ DESCRIPTION: Final = """\
 Reads one page from the web and returns it as markdown, plain text or HTML.
 
 - The URL must begin with http:// or https:// and is fetched as it is.
-- Redirects on the same host are followed. A redirect to another host is reported instead: fetch the \
-new URL if you want it.
+- Redirects are followed while scheme, host and port stay the same. Any other redirect is reported \
+instead: fetch the new URL if you want it.
 - Pages of more than 5 MiB, images and other files that are not text are refused.
 - It only reads and changes nothing."""
 

@@ -4,6 +4,8 @@ import asyncio
 import logging
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -45,7 +47,7 @@ class WebClient:
         """The body at an address. Raises Unreadable."""
         limit, timeout_s = self._settings.file_bytes_max, self._settings.fetch_timeout_s
         try:
-            async with asyncio.timeout(timeout_s), self._open().stream("GET", url) as answer:
+            async with asyncio.timeout(timeout_s), self._follow(url) as answer:
                 if answer.status_code != httpx.codes.OK:
                     why: UnavailableKind = "unreachable" if answer.is_server_error else "unreadable"
                     raise Unreadable(why, f"{url} answered {answer.status_code}")
@@ -67,12 +69,37 @@ class WebClient:
             await self._client.aclose()
             self._client = None
 
+    @asynccontextmanager
+    async def _follow(self, url: str) -> AsyncIterator[httpx.Response]:
+        """The answer of an address after its redirects. Raises Unreadable, httpx.HTTPError.
+
+        The operator named this scheme, host and port. A redirect must not choose others.
+        """
+        client = self._open()
+        request = client.build_request("GET", url)
+        for _ in range(REDIRECTS_MAX + 1):
+            answer = await client.send(request, stream=True)
+            try:
+                if answer.next_request is None:
+                    yield answer
+                    return
+            finally:
+                await answer.aclose()
+            request = answer.next_request
+            if _origin(request.url) != _origin(httpx.URL(url)):
+                reason = f"{url} redirects to {request.url}: configure that address instead"
+                raise Unreadable("unreadable", reason)
+        raise Unreadable("unreadable", f"{url} redirects more than {REDIRECTS_MAX} times")
+
     def _open(self) -> httpx.AsyncClient:
         if self._client is None:
-            self._client = httpx.AsyncClient(
-                trust_env=False, follow_redirects=True, max_redirects=REDIRECTS_MAX
-            )
+            self._client = httpx.AsyncClient(trust_env=False, follow_redirects=False)
         return self._client
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    """Scheme, host and port; the library drops the usual port of a scheme."""
+    return (url.scheme, url.host, url.port)
 
 
 @dataclass(slots=True)

@@ -38,7 +38,7 @@ class WebPage:
 
 
 async def fetch(url: str, accept: str, *, private: bool, limit: int = BODY_BYTES_MAX) -> WebPage:
-    """Fetch a URL and follow its redirects on the same host. Raises CallFailed."""
+    """Fetch a URL and follow its redirects within its origin. Raises CallFailed."""
     target, agent = guard.parse_target(url), AGENT
     hops = 0
     while True:
@@ -124,12 +124,12 @@ def _next(target: guard.Target, location: str, hops: int) -> guard.Target:
     if hops > HOPS_MAX:
         raise CallFailed(f"{target.host} redirects more than {HOPS_MAX} times")
     redirect = guard.parse_target(urljoin(target.url, location))
-    if redirect.host.lower() != target.host.lower():
+    if redirect.origin != target.origin:
+        # The permission was for this origin. Another one is judged by itself.
         raise CallFailed(
-            f"The page redirects to another host. Fetch {redirect.url} itself if you want it."
+            "The page redirects to another scheme, host or port. "
+            f"Fetch {redirect.url} itself if you want it."
         )
-    if target.scheme == "https" and redirect.scheme == "http":
-        raise CallFailed("The page redirects from https to http, which is not followed")
     return redirect
 
 

@@ -32,6 +32,11 @@ class Target:
     port: int
 
     @property
+    def origin(self) -> tuple[str, str, int]:
+        """Scheme, host and port: what a permission for this URL is about."""
+        return (self.scheme, self.host.lower(), self.port)
+
+    @property
     def authority(self) -> str:
         """Host and port as in a `Host` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host

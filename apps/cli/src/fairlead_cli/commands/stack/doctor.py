@@ -115,7 +115,7 @@ async def _check_nats(url: str) -> Finding:
 
 async def _check_durability(monitor: str) -> Finding:
     try:
-        async with httpx.AsyncClient(timeout=CHECK_TIMEOUT_S) as http:
+        async with httpx.AsyncClient(timeout=CHECK_TIMEOUT_S, trust_env=False) as http:
             return checks.check_durability((await http.get(f"{monitor}/varz")).json())
     except (httpx.HTTPError, ValueError):
         return Finding("sync", "warn", f"{monitor} does not answer", "set --monitor")
@@ -149,7 +149,7 @@ async def _check_tables(connection: Connection, about: str) -> Finding:
 
 async def _check_http(url: str) -> Finding:
     try:
-        async with httpx.AsyncClient(timeout=CHECK_TIMEOUT_S) as http:
+        async with httpx.AsyncClient(timeout=CHECK_TIMEOUT_S, trust_env=False) as http:
             response = await http.get(f"{url}/readyz")
     except httpx.HTTPError:
         return Finding("http", "fail", f"nothing answers at {url}", "run `fairlead up`")
