@@ -211,6 +211,16 @@ async def test_a_directory_that_is_none_is_refused(place: ShellPlace, workdir: s
         await place.run("true", workdir=workdir)
 
 
+async def test_a_missing_directory_is_named_in_full(place: ShellPlace) -> None:
+    """D13: the message was `No such working directory: .`, whatever was missing."""
+    with pytest.raises(CallFailed, match=f"^No such working directory: lost in {place.path}$"):
+        await place.needs("true", workdir="lost")
+    place.path = place.path / "gone"
+
+    with pytest.raises(CallFailed, match=f"^The session's directory does not exist: {place.path}$"):
+        await place.needs("true")
+
+
 def test_paths_outside_are_named_and_nothing_more(place: ShellPlace) -> None:
     """L-52: the scan is advisory and skips devices, programs and paths inside."""
     inside = place.path

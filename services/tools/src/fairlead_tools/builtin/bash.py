@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from fairlead_schema.tools.content import TextContent
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
+from fairlead_tools.builtin.input_paths import NO_LOCATION
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 from fairlead_tools.shell import command as shell
 from fairlead_tools.shell import environment, scan
@@ -178,9 +179,13 @@ def _places(request: BashInput, context: CallContext) -> tuple[Path, Path]:
     """The location and the working directory, with links followed. Raises CallFailed."""
     try:
         location = Path(context.location.directory).resolve(strict=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        name = context.location.directory
+        raise CallFailed(f"{NO_LOCATION}: {name}") from error
+    try:
         directory = (location / (request.workdir or ".")).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
-        raise CallFailed(f"No such working directory: {request.workdir or '.'}") from error
+        raise CallFailed(f"No such working directory: {request.workdir} in {location}") from error
     if not directory.is_dir():
         raise CallFailed(f"The working directory is not a directory: {directory}")
     return location, directory

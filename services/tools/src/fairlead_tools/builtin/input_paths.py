@@ -18,6 +18,7 @@ from fairlead_tools.registry.tool import CallContext, CallFailed
 
 EDIT: Final = "edit"
 READ: Final = "read"
+NO_LOCATION: Final = "The session's directory does not exist"
 
 
 @contextmanager
@@ -40,8 +41,13 @@ def file_resource(place: Place, directory: Path, name: str) -> str:
 
 
 async def find_place(context: CallContext, path: str) -> Place:
-    """Where a path leads, before a permission is asked. Raises PathRefused, OSError."""
-    return await asyncio.to_thread(resolve, context.location.directory, path)
+    """Where a path leads, before a permission is asked. Raises CallFailed, PathRefused, OSError."""
+    directory = context.location.directory
+    try:
+        return await asyncio.to_thread(resolve, directory, path)
+    except FileNotFoundError as error:
+        # Only the location itself has to exist.
+        raise CallFailed(f"{NO_LOCATION}: {directory}") from error
 
 
 async def permitted_place(context: CallContext, path: str, action: str | None) -> Place:
