@@ -11,7 +11,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.context import ReferenceConfig
 from fairlead_tools.context.observe import Observer
-from fairlead_tools.context.project import Projects
+from fairlead_tools.context.project import ProjectFinder
 from fairlead_tools.context.sources import date as date_source
 from fairlead_tools.context.sources import environment
 from services.tools.tests.conftest import answer_of
@@ -33,7 +33,7 @@ def at(directory: Path | str) -> LocationRef:
 
 
 def observe_environment(directory: Path) -> ObservedSource:
-    projects = Projects(Config.model_validate({"location": {"roots": ["/"]}}))
+    projects = ProjectFinder(Config.model_validate({"location": {"roots": ["/"]}}))
     return environment.observe(at(directory), projects.find("default", at(directory)))
 
 

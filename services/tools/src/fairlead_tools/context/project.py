@@ -18,7 +18,7 @@ REPORTED_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ObservedProject:
     """The directory of a session and the root of its project, with all links followed."""
 
     directory: Path
@@ -32,14 +32,14 @@ class Project:
         return real_path(path).is_relative_to(self.root)
 
 
-class Projects:
+class ProjectFinder:
     """Finds projects inside the configured roots."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._reported: set[Path] = set()
 
-    def find(self, tenant: TenantId, location: LocationRef) -> Project:
+    def find(self, tenant: TenantId, location: LocationRef) -> ObservedProject:
         """The project at a location. Raises Unreadable for a location outside the tenant's roots.
 
         The project's root is the nearest directory with a `.git`. The search for it ends at the
@@ -52,7 +52,7 @@ class Projects:
             raise Unreadable("outside", refusal.message if refusal else "the location has moved")
         directory = real_path(location.directory)
         repository = git_root(directory, Path(top))
-        return Project(
+        return ObservedProject(
             directory=directory,
             root=repository or directory,
             has_git=repository is not None,

@@ -13,7 +13,7 @@ from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_service.supervise import cancel_and_wait
-from fairlead_tools.context.project import Project, Projects, directories_up
+from fairlead_tools.context.project import ObservedProject, ProjectFinder, directories_up
 from fairlead_tools.context.sources.files import TextFiles, expand_home, printable_path
 from fairlead_tools.context.sources.instructions import is_url
 from fairlead_tools.context.web_pages import WebClient, cache_directory
@@ -33,7 +33,7 @@ class SkillCatalog:
 
     def __init__(self, config: Config, web: WebClient) -> None:
         self._settings = config.skills
-        self.projects = Projects(config)
+        self.projects = ProjectFinder(config)
         self._refresh_s = config.context.refresh_s
         self._first_s = config.context.timeout_s
         self._texts = TextFiles(config.context.file_bytes_max)
@@ -74,7 +74,7 @@ class SkillCatalog:
         await asyncio.gather(*(site.sync() for site in self._sites.values()))
         self._synced_at = time.monotonic()
 
-    def _sources(self, project: Project) -> Iterator[Path | str]:
+    def _sources(self, project: ObservedProject) -> Iterator[Path | str]:
         """The operator's directory, the project from its root down, then the configured sources.
 
         No directory of an untrusted project is among them, and none that leads out of the project.
@@ -94,7 +94,7 @@ class SkillCatalog:
                 yield project.directory / source
 
 
-def _stays_inside(project: Project, folder: Path) -> bool:
+def _stays_inside(project: ObservedProject, folder: Path) -> bool:
     inside = project.is_inside(folder)
     if not inside:
         log.warning(

@@ -6,12 +6,12 @@ from typing import Final
 
 from fairlead_schema.context import ObservedSource
 from fairlead_schema.location import LocationRef
-from fairlead_tools.context.project import Project
+from fairlead_tools.context.project import ObservedProject
 
 KEY: Final = "core/environment"
 
 
-def observe(location: LocationRef, project: Project) -> ObservedSource:
+def observe(location: LocationRef, project: ObservedProject) -> ObservedSource:
     """The working directory, its root, whether git is there, and the platform."""
     directory = Path(location.directory)
     value = {

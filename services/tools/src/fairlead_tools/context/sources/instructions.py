@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from fairlead_schema.context import ObserveContext, ObservedSource, UnavailableKind
 from fairlead_service.config.context import ContextConfig
-from fairlead_tools.context.project import Project, directories_up
+from fairlead_tools.context.project import ObservedProject, directories_up
 from fairlead_tools.context.sources.files import (
     TextFiles,
     Unreadable,
@@ -92,7 +92,7 @@ class Instructions:
         return tuple(entry for entry in self._settings.instructions if is_url(entry))
 
     def observe(
-        self, request: ObserveContext, project: Project, fetched: FetchedPages
+        self, request: ObserveContext, project: ObservedProject, fetched: FetchedPages
     ) -> ObservedSource | None:
         """All instructions, or None when there are none. Raises Unreadable, OSError.
 
@@ -118,7 +118,7 @@ class Instructions:
         )
 
     def _parts(
-        self, request: ObserveContext, project: Project, fetched: FetchedPages
+        self, request: ObserveContext, project: ObservedProject, fetched: FetchedPages
     ) -> Iterator[InstructionPart]:
         read_files: set[Path] = set()
         for path in self._paths(request, project):
@@ -153,7 +153,9 @@ class Instructions:
         read_files.add(target)
         return Instruction(printable_path(path), self._texts.read(target))
 
-    def _paths(self, request: ObserveContext, project: Project) -> Iterator[InstructionFile | str]:
+    def _paths(
+        self, request: ObserveContext, project: ObservedProject
+    ) -> Iterator[InstructionFile | str]:
         """All files and addresses in rendering order.
 
         The global file, the project from the directory upwards, the configured ones, and the
