@@ -14,27 +14,26 @@ DEPTH_MAX: Final = 32
 PREFIXES_MAX: Final = 16
 
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Words of the shell's grammar, programs that run the command in their arguments, and programs whose
 # arguments or input are code, so that no text shows what runs.
-_RESERVED: Final = frozenset(
-    re.findall(r"\S+", "! { } if then elif else fi do done while until for")
+_RESERVED: Final = _names("! { } if then elif else fi do done while until for")
+_GRAMMAR: Final = _names("case esac select function coproc")
+_WRAPPERS: Final = _names(
+    "command exec builtin time nohup env sudo doas nice ionice stdbuf timeout setsid xargs chroot"
+    " busybox unshare nsenter flock script watch strace"
 )
-_GRAMMAR: Final = frozenset(re.findall(r"\S+", "case esac select function coproc"))
-_WRAPPERS: Final = frozenset(
-    re.findall(
-        r"\S+",
-        "command exec builtin time nohup env sudo doas nice ionice stdbuf timeout setsid xargs chroot"
-        " busybox unshare nsenter flock script watch strace",
-    )
-)
-_INTERPRETERS: Final = frozenset(
-    re.findall(r"\S+", "eval source . trap alias sh bash dash ash zsh ksh fish csh tcsh")
-)
+_INTERPRETERS: Final = _names("eval source . trap alias sh bash dash ash zsh ksh fish csh tcsh")
 # How many words after a wrapper may begin its command: an option may take a word as its value.
 _WRAPPED_WORDS: Final = 4
 # Redirections that write nowhere: between open files, and into nothing.
 _HARMLESS: Final = re.compile(
-    r"\d*([<>]&(\d+|-)|(&>>?|>>?|<)[ \t]*/dev/null)(?=[\s;&|()<>]|$)", re.ASCII
+    r"\d*([<>]&(\d+|-)|(>>?|<)[ \t]*/dev/null)(?=[\s;&|()<>]|$)", re.ASCII
 )
 # A parameter without quotes and without another expansion inside.
 _PARAMETER: Final = re.compile(r"\$\{[^\"'`\\${}\n]*\}")
@@ -57,6 +56,8 @@ class _Frame:
     words: list[str] = field(default_factory=list)
     redirect: int | None = None
     """Where the first redirection of the current simple command begins."""
+    names_file: bool = False
+    """Whether the next word is the file of a redirection, and no word of the command."""
 
 
 def command_parts(command: str) -> tuple[str, ...] | None:
@@ -171,8 +172,8 @@ class _Scanner:
 
     def _redirect(self) -> None:
         text, at, frame = self._text, self._at, self._frames[-1]
-        if text.startswith("<<", at):
-            # Where a here-document ends depends on its quotes.
+        if text.startswith(("<<", "&>"), at):
+            # Where a here-document ends depends on its quotes. `&>` ends a command in some shells.
             raise UnknownParts
         begin = at
         if frame.word is not None and _is_number(text[frame.word : at]):
@@ -184,13 +185,15 @@ class _Scanner:
             self._at = harmless.end()
             return
         frame.redirect = begin if frame.redirect is None else frame.redirect
-        self._at += 2 if text[at : at + 2] in {">>", ">|", ">&", "<&", "<>", "&>"} else 1
+        frame.names_file = True
+        self._at += 2 if text[at : at + 2] in {">>", ">|", ">&", "<&", "<>"} else 1
 
     def _end_word(self) -> None:
         frame = self._frames[-1]
         if frame.word is not None:
-            frame.words.append(self._text[frame.word : self._at])
-            frame.word = None
+            if not frame.names_file:
+                frame.words.append(self._text[frame.word : self._at])
+            frame.word, frame.names_file = None, False
 
     def _end_command(self) -> None:
         self._end_word()
@@ -198,7 +201,7 @@ class _Scanner:
         if frame.redirect is not None:
             self._add(self._text[frame.redirect : self._at].split())
         self._add_command(frame.words)
-        frame.words, frame.redirect = [], None
+        frame.words, frame.redirect, frame.names_file = [], None, False
 
     def _add_command(self, words: list[str]) -> None:
         """Add a simple command, and the command behind each prefix of it."""
