@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_session.people.command_parts import DEPTH_MAX, PARTS_MAX, command_parts
+from fairlead_session.people.command_parts import (
+    DEPTH_MAX,
+    LENGTH_MAX,
+    PARTS_MAX,
+    command_parts,
+)
 
 SHOWN = [
     ("ls", {"ls"}),
@@ -73,6 +78,7 @@ HIDDEN = [
     "echo " + "$(" * (DEPTH_MAX + 1) + ")" * (DEPTH_MAX + 1),
     ";".join(f"a{number}" for number in range(PARTS_MAX + 1)),
     "sudo " * 100,
+    "echo " + "a" * LENGTH_MAX,
 ]
 
 

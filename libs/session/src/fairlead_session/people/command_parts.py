@@ -6,9 +6,12 @@ the caller must not take the command for harmless. A text proves nothing about e
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
+# A longer text would hold up everything else in the process.
+LENGTH_MAX: Final = 16_384
 PARTS_MAX: Final = 1_000
 DEPTH_MAX: Final = 32
 PREFIXES_MAX: Final = 16
@@ -37,6 +40,7 @@ _HARMLESS: Final = re.compile(
 )
 # A parameter without quotes and without another expansion inside.
 _PARAMETER: Final = re.compile(r"\$\{[^\"'`\\${}\n]*\}")
+_PLAIN: Final = re.compile(r"[\w./:=,@%+-]+")
 # Signs by which a shell computes the name of a program.
 _HIDDEN: Final = re.compile(r"[$`*?\[~{]")
 _TESTS: Final = frozenset({"[", "[["})
@@ -60,12 +64,15 @@ class _Frame:
     """Whether the next word is the file of a redirection, and no word of the command."""
 
 
+@lru_cache(maxsize=64)
 def command_parts(command: str) -> tuple[str, ...] | None:
     """The simple commands in a text, and the redirections of each. None if the text hides them.
 
     Blanks are single, and the name of each program stands without quotes, with and without its
     directory. A command behind a prefix like `A=b`, `env` or `sudo` counts by itself too.
     """
+    if len(command) > LENGTH_MAX:
+        return None
     try:
         return tuple(_Scanner(command).scan())
     except UnknownParts:
@@ -80,6 +87,7 @@ class _Scanner:
         self._at = 0
         self._frames = [_Frame()]
         self._parts: dict[str, None] = {}
+        self._added = 0
 
     def scan(self) -> dict[str, None]:
         while self._at < len(self._text):
@@ -153,7 +161,9 @@ class _Scanner:
                 raise UnknownParts
             self._at = parameter.end()
         else:
-            self._at += 1
+            # A run of characters that mean nothing anywhere is passed in one step.
+            plain = _PLAIN.match(text, at + 1)
+            self._at = at + 1 if plain is None else plain.end()
 
     def _open(self, closes: str, length: int) -> None:
         if len(self._frames) > DEPTH_MAX:
@@ -231,7 +241,8 @@ class _Scanner:
 
     def _add(self, words: list[str]) -> None:
         self._parts[" ".join(words)] = None
-        if len(self._parts) > PARTS_MAX:
+        self._added += 1
+        if self._added > PARTS_MAX:
             raise UnknownParts
 
 
