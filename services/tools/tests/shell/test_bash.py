@@ -211,6 +211,18 @@ async def test_a_directory_that_is_none_is_refused(place: ShellPlace, workdir: s
         await place.run("true", workdir=workdir)
 
 
+async def test_an_outside_directory_with_a_star_in_its_name_is_never_approved_for_always(
+    place: ShellPlace, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """B7: the saved pattern would have covered the directories beside it."""
+    outside = tmp_path_factory.mktemp("outside") / "a*"
+    outside.mkdir()
+
+    external, _ = await place.needs("true", workdir=str(outside))
+
+    assert external.save == ()
+
+
 async def test_a_missing_directory_is_named_in_full(place: ShellPlace) -> None:
     """D13: the message was `No such working directory: .`, whatever was missing."""
     with pytest.raises(CallFailed, match=f"^No such working directory: lost in {place.path}$"):

@@ -222,6 +222,14 @@ async def test_the_time_is_for_the_whole_fetch(web: Site) -> None:
     assert "took longer than 0.2 s" in await fetch_error(web.url(), timeout=0.2)
 
 
+@pytest.mark.parametrize("url", ["http://*/a", "https://*.com/a"])
+async def test_an_approval_for_always_is_never_for_a_pattern_of_hosts(url: str) -> None:
+    """B7: a star in the host of a URL would have opened every host."""
+    (need,) = await needs(WebfetchInput(url=url), CONTEXT)
+
+    assert need.save == ()
+
+
 async def test_redirects_on_the_same_host_are_followed(web: Site) -> None:
     """L-75: the number of redirects is limited, and the scheme must stay on the web."""
     web.pages["/a"] = reply(b"", "location: /b", status="302 Found")

@@ -18,6 +18,7 @@ from fairlead_schema.tools.content import TextContent
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.input_paths import NO_LOCATION
+from fairlead_tools.files.path import approval_patterns
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 from fairlead_tools.shell import command as shell
 from fairlead_tools.shell import environment, scan
@@ -93,7 +94,7 @@ class BashTool:
         location, directory = await asyncio.to_thread(_places, request, context)
         self._approve(context.key, directory)
         pattern = f"{directory}/*"
-        external = Need("external_directory", (pattern,), save=(pattern,))
+        external = Need("external_directory", (pattern,), save=approval_patterns(pattern))
         metadata: dict[str, Any] = {"command": request.command, "workdir": str(directory)}
         outside = scan.outside_paths(request.command, location, directory)
         if outside:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairlead_schema.tools.content import TextContent
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
+from fairlead_tools.files.path import approval_patterns
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 from fairlead_tools.web import guard
 from fairlead_tools.web.converter_process import convert_page
@@ -81,7 +82,7 @@ async def needs(request: WebfetchInput, _context: CallContext) -> tuple[Need, ..
     target = guard.parse_target(request.url)
     always = f"{target.scheme}://{target.authority}/*"
     metadata = {"url": request.url, "format": request.format, "timeout": request.timeout}
-    return (Need("webfetch", (request.url,), save=(always,), metadata=metadata),)
+    return (Need("webfetch", (request.url,), approval_patterns(always), metadata),)
 
 
 async def execute(fetch_page: Fetch, request: WebfetchInput, _context: CallContext) -> Result:

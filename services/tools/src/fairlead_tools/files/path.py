@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_session.people.permission import Need
+from fairlead_session.people.wildcard import has_wildcard
 
 EXTERNAL: Final = "external_directory"
 LINK_TRIES_MAX: Final = 10
@@ -109,7 +110,7 @@ def resolve(directory: str, path: str) -> Place:
 def external_needs(*places: Place) -> tuple[Need, ...]:
     """The permissions for places outside the location, each directory once."""
     patterns = dict.fromkeys(_pattern(place.boundary) for place in places if place.root is None)
-    return tuple(Need(EXTERNAL, (pattern,), _approval_patterns(pattern)) for pattern in patterns)
+    return tuple(Need(EXTERNAL, (pattern,), approval_patterns(pattern)) for pattern in patterns)
 
 
 def check_permitted(place: Place, action: str | None, permitted: tuple[Need, ...] | None) -> None:
@@ -216,10 +217,9 @@ def _pattern(boundary: Path) -> str:
     return f"{printable(boundary).rstrip('/')}/*"
 
 
-def _approval_patterns(pattern: str) -> tuple[str, ...]:
-    """The patterns of an approval for always; none if the directory's name holds wildcards."""
-    name = pattern.removesuffix("*")
-    return () if "*" in name or "?" in name else (pattern,)
+def approval_patterns(pattern: str) -> tuple[str, ...]:
+    """The patterns of an approval for always; none if a name before the last star holds wildcards."""
+    return () if has_wildcard(pattern.removesuffix("*")) else (pattern,)
 
 
 def _covers(need: Need, path: Path) -> bool:
