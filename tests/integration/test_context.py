@@ -7,7 +7,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 import nats
@@ -40,6 +40,13 @@ config_directory = "{place}/own"
 [reference.handbook]
 path = "/srv/handbook"
 description = "when in doubt"
+
+[location]
+roots = ["{temporary}"]
+default = "{place}"
+
+[tenant.acme.location]
+roots = ["{place}/acme"]
 """
 
 
@@ -55,7 +62,7 @@ async def up() -> AsyncIterator[Stack]:
 def write_config(place: Path) -> Path:
     place.chmod(0o755)
     config = place / "fairlead.toml"
-    config.write_text(CONFIG.format(place=place))
+    config.write_text(CONFIG.format(place=place, temporary=gettempdir()))
     return config
 
 
@@ -292,3 +299,50 @@ async def test_a_service_may_add_a_source_of_its_own(up: Stack, tmp_path: Path) 
     assert len(context_updates(await turn(up, session))) == 1
     assert (await ask_source_verb(up, "remove", key="acme/weather"))["data"]["sources"] == []
     assert context_updates(await turn(up, session))[-1] == "There is no weather any more."
+
+
+@pytest.mark.parametrize("directory", ["/", "/etc", "relative", f"{gettempdir()}/../etc"])
+async def test_no_session_begins_or_moves_outside_the_roots(up: Stack, directory: str) -> None:
+    """B2, D17: over HTTP and over NATS, with a reason that says what to configure."""
+    body = {"location": {"directory": directory}}
+    session = await up.session()
+
+    created = await up.http.post("/api/session", json=body)
+    moved = await up.http.post(f"/api/session/{session}/move", json=body)
+    asked = await up.ask("session.create", body)
+
+    assert (created.status_code, moved.status_code) == (400, 400)
+    for message in (created.json()["message"], moved.json()["message"], asked["error"]["message"]):
+        assert directory in message
+        assert "outside the configured roots" in message or "relative path" in message
+
+
+async def test_a_tenant_begins_no_session_in_the_directory_of_another(up: Stack) -> None:
+    """B2: the roots of a tenant replace those for all, and no refusal names them to others."""
+    body = {"location": {"directory": "/etc"}}
+
+    others = await up.ask("session.create", body)
+    own = await up.ask("session.create", {"location": {"directory": gettempdir()}}, tenant="acme")
+
+    assert "acme" not in others["error"]["message"]
+    assert "/acme" in own["error"]["message"]
+
+
+async def test_a_link_that_is_turned_outside_shows_and_runs_nothing_there(
+    up: Stack, tmp_path: Path
+) -> None:
+    """B2: the session was created inside. The worker looks again before a call and a context."""
+    place, link = project(tmp_path), tmp_path / "link"
+    link.symlink_to(place)
+    session = await create_session(up, link)
+    await turn(up, session)
+    link.unlink()
+    link.symlink_to("/etc")
+
+    await say(up, session, '[[sim: tool=read args=\'{"path": "passwd"}\' ; answer=ok]]')
+    log = await wait_until_settled(up, session)
+
+    (failed,) = events_of(log, "tool.failed")
+    assert "outside the configured roots" in failed.error.message
+    assert not events_of(log, "tool.started")
+    assert context_updates(log) == []
