@@ -1,5 +1,6 @@
 """The parts of a session: every event reaches one, and the tables behind them are complete."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from inspect import signature
 from itertools import islice
@@ -11,7 +12,13 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 from libs.session.tests.conftest import PROPERTY
 
-from fairlead_schema.events import BY_TYPE, SessionEvent, SessionPurged
+from fairlead_schema.events import (
+    BY_TYPE,
+    SessionEvent,
+    SessionPurged,
+    ShellEnded,
+    StepStarted,
+)
 from fairlead_schema.events.execution import RestReason
 from fairlead_session.execution.rest import REST_RULES, rest_rule
 from fairlead_session.fold import (
@@ -29,6 +36,7 @@ from fairlead_session.fold import (
     usage,
 )
 from fairlead_session.fold.evolve import REDUCERS
+from fairlead_session.fold.messages import CHANGES, CREATIONS, MessageEvent
 from fairlead_session.persistent import CHUNK, PersistentList
 
 PARTS = (
@@ -44,9 +52,29 @@ def test_every_event_changes_a_part_of_the_session() -> None:
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__.rpartition(".")[2])
 def test_a_reducer_is_written_for_the_event_it_is_listed_under(part: ModuleType) -> None:
-    for kind, reduce in part.REDUCERS.items():
-        event = get_type_hints(reduce)[next(iter(islice(signature(reduce).parameters, 1, None)))]
-        assert kind in _kinds(event), f"{kind.__name__}: {reduce.__name__}"
+    _assert_written_for(part.REDUCERS)
+
+
+@pytest.mark.parametrize("table", [CREATIONS, CHANGES], ids=["creations", "changes"])
+def test_a_message_rule_is_written_for_the_event_it_is_listed_under(
+    table: Mapping[type, Callable[..., object]],
+) -> None:
+    _assert_written_for(table)
+
+
+def test_every_message_event_has_one_rule() -> None:
+    """A step and the end of a shell read other messages, so they are in neither table."""
+    listed = [*CREATIONS, *CHANGES, StepStarted, ShellEnded]
+
+    assert len(listed) == len(set(listed))
+    assert set(listed) == set(get_args(MessageEvent))
+
+
+def _assert_written_for(table: Mapping[type, Callable[..., object]]) -> None:
+    """The second parameter of each function is the event, or a union that has it."""
+    for kind, function in table.items():
+        event = next(islice(signature(function).parameters, 1, None))
+        assert kind in _kinds(get_type_hints(function)[event]), kind.__name__
 
 
 def _kinds(annotation: object) -> tuple[object, ...]:

@@ -1,6 +1,7 @@
 """The messages that an event creates or revises. The fold and the projector share these rules."""
 
-from typing import Final, Protocol, TypeAlias, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeAlias, get_args
 
 from fairlead_schema.events import (
     AgentSwitched,
@@ -8,23 +9,18 @@ from fairlead_schema.events import (
     ContextUpdated,
     ModelSwitched,
     PromptPromoted,
-    ReasoningStarted,
-    SessionEvent,
     ShellEnded,
     ShellStarted,
     StepEnded,
     StepFailed,
     StepStarted,
     SyntheticAdded,
-    TextStarted,
-    ToolInputStarted,
 )
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.message import (
     AgentSwitchedMessage,
     AssistantMessage,
     CompactionMessage,
-    Content,
     CreationTime,
     FileSnapshot,
     Message,
@@ -52,7 +48,6 @@ class MessageLookup(Protocol):
         ...
 
 
-_AssistantEvent: TypeAlias = StepEnded | StepFailed | BlockStart | BlockChange
 CreatingEvent: TypeAlias = (
     PromptPromoted
     | AgentSwitched
@@ -63,104 +58,102 @@ CreatingEvent: TypeAlias = (
     | CompactionEnded
     | StepStarted
 )
-RevisingEvent: TypeAlias = _AssistantEvent | ShellEnded
+RevisingEvent: TypeAlias = StepEnded | StepFailed | BlockStart | BlockChange | ShellEnded
 MessageEvent: TypeAlias = CreatingEvent | RevisingEvent
-
-_CREATING: Final = frozenset(get_args(CreatingEvent))
-_ASSISTANT: Final = frozenset(get_args(_AssistantEvent))
 
 
 def revise(
     session_id: SessionId, recorded: Recorded, messages: MessageLookup
 ) -> tuple[Message, ...]:
     """The messages that this event creates or changes, oldest first; usually none or one."""
-    event, at = recorded.event, recorded.time
-    kind = type(event)
-    if kind in _ASSISTANT:
-        assert isinstance(event, _AssistantEvent)
+    event: Any = recorded.event
+    kind, at = type(event), recorded.time
+    if kind in CHANGES:
         message = messages.find(event.assistant_message_id)
         if not isinstance(message, AssistantMessage):
             return ()
-        return (_revise_assistant(message, event, at),)
-    if kind not in _CREATING and kind is not ShellEnded:
-        return ()
-    match event:
-        case StepStarted():
-            left_open = messages.open_assistant()
-            opened = _open_assistant(event, at)
-            return (opened,) if left_open is None else (_complete(left_open, at), opened)
-        case ShellEnded():
-            shell = messages.find(event.message_id)
-            return (_end_shell(shell, event, at),) if isinstance(shell, ShellMessage) else ()
-        case _:
-            created = _create(session_id, event, at)
-            return () if created is None else (created,)
+        return (CHANGES[kind](message, event, at),)
+    if kind in CREATIONS:
+        return (CREATIONS[kind](session_id, event, at),)
+    if kind is StepStarted:
+        return _start_step(messages, event, at)
+    if kind is ShellEnded:
+        return _end_shell(messages, event, at)
+    return ()
 
 
-def _create(session_id: SessionId, event: SessionEvent, at: int) -> Message | None:
-    """The message that an event creates on its own."""
-    match event:
-        case PromptPromoted(message_id=id_, prompt=prompt, created=created):
-            return UserMessage(
-                id=id_,
-                text=prompt.text,
-                files=prompt.files,
-                agents=prompt.agents,
-                time=CreationTime(created=created),
-            )
-        case AgentSwitched(message_id=id_, agent=agent):
-            return AgentSwitchedMessage(id=id_, agent=agent, time=CreationTime(created=at))
-        case ModelSwitched(message_id=id_, model=model):
-            return ModelSwitchedMessage(id=id_, model=model, time=CreationTime(created=at))
-        case ContextUpdated(message_id=id_, text=text):
-            return SystemMessage(id=id_, text=text, time=CreationTime(created=at))
-        case SyntheticAdded(message_id=id_, text=text):
-            time = CreationTime(created=at)
-            return SyntheticMessage(id=id_, session_id=session_id, text=text, time=time)
-        case ShellStarted(message_id=id_, call_id=call, command=command):
-            time = Span(created=at)
-            return ShellMessage(id=id_, call_id=call, command=command, output="", time=time)
-        case CompactionEnded(message_id=id_, reason=reason, text=summary, recent=recent):
-            time = CreationTime(created=at)
-            return CompactionMessage(
-                id=id_, reason=reason, summary=summary, recent=recent, time=time
-            )
-        case _:
-            return None
+def _promote(_session_id: SessionId, event: PromptPromoted, _at: int) -> UserMessage:
+    prompt = event.prompt
+    return UserMessage(
+        id=event.message_id,
+        text=prompt.text,
+        files=prompt.files,
+        agents=prompt.agents,
+        time=CreationTime(created=event.created),
+    )
 
 
-def _open_assistant(event: StepStarted, at: int) -> AssistantMessage:
-    return AssistantMessage(
+def _switch_agent(_session_id: SessionId, event: AgentSwitched, at: int) -> AgentSwitchedMessage:
+    time = CreationTime(created=at)
+    return AgentSwitchedMessage(id=event.message_id, agent=event.agent, time=time)
+
+
+def _switch_model(_session_id: SessionId, event: ModelSwitched, at: int) -> ModelSwitchedMessage:
+    time = CreationTime(created=at)
+    return ModelSwitchedMessage(id=event.message_id, model=event.model, time=time)
+
+
+def _update_context(_session_id: SessionId, event: ContextUpdated, at: int) -> SystemMessage:
+    return SystemMessage(id=event.message_id, text=event.text, time=CreationTime(created=at))
+
+
+def _add_synthetic(session_id: SessionId, event: SyntheticAdded, at: int) -> SyntheticMessage:
+    time = CreationTime(created=at)
+    return SyntheticMessage(id=event.message_id, session_id=session_id, text=event.text, time=time)
+
+
+def _start_shell(_session_id: SessionId, event: ShellStarted, at: int) -> ShellMessage:
+    return ShellMessage(
+        id=event.message_id,
+        call_id=event.call_id,
+        command=event.command,
+        output="",
+        time=Span(created=at),
+    )
+
+
+def _compact(_session_id: SessionId, event: CompactionEnded, at: int) -> CompactionMessage:
+    return CompactionMessage(
+        id=event.message_id,
+        reason=event.reason,
+        summary=event.text,
+        recent=event.recent,
+        time=CreationTime(created=at),
+    )
+
+
+def _start_step(messages: MessageLookup, event: StepStarted, at: int) -> tuple[Message, ...]:
+    """A new step also completes the assistant message that an earlier step left open."""
+    opened = AssistantMessage(
         id=event.assistant_message_id,
         agent=event.agent,
         model=event.model,
         snapshot=None if event.snapshot is None else FileSnapshot(start=event.snapshot),
         time=Span(created=at),
     )
+    left_open = messages.open_assistant()
+    if left_open is None:
+        return (opened,)
+    completed = replace_fields(left_open, time=replace_fields(left_open.time, completed=at))
+    return (completed, opened)
 
 
-def _complete(assistant: AssistantMessage, at: int) -> AssistantMessage:
-    return replace_fields(assistant, time=replace_fields(assistant.time, completed=at))
-
-
-def _end_shell(shell: ShellMessage, event: ShellEnded, at: int) -> ShellMessage:
+def _end_shell(messages: MessageLookup, event: ShellEnded, at: int) -> tuple[Message, ...]:
+    shell = messages.find(event.message_id)
+    if not isinstance(shell, ShellMessage):
+        return ()
     time = replace_fields(shell.time, completed=at)
-    return replace_fields(shell, output=event.output, time=time)
-
-
-def _revise_assistant(
-    message: AssistantMessage, event: _AssistantEvent, at: int
-) -> AssistantMessage:
-    match event:
-        case StepEnded():
-            return _end_step(message, event, at)
-        case StepFailed():
-            time = replace_fields(message.time, completed=at)
-            return replace_fields(message, finish="error", error=event.error, time=time)
-        case TextStarted() | ReasoningStarted() | ToolInputStarted():
-            return _with_content(message, (*message.content, open_block(event, at)))
-        case _:
-            return _with_content(message, change_blocks(message.content, event, at))
+    return (replace_fields(shell, output=event.output, time=time),)
 
 
 def _end_step(message: AssistantMessage, event: StepEnded, at: int) -> AssistantMessage:
@@ -181,5 +174,34 @@ def _file_snapshot(message: AssistantMessage, event: StepEnded) -> FileSnapshot 
     return FileSnapshot(start=start, end=event.snapshot, files=event.files)
 
 
-def _with_content(message: AssistantMessage, content: tuple[Content, ...]) -> AssistantMessage:
-    return replace_fields(message, content=content)
+def _fail_step(message: AssistantMessage, event: StepFailed, at: int) -> AssistantMessage:
+    time = replace_fields(message.time, completed=at)
+    return replace_fields(message, finish="error", error=event.error, time=time)
+
+
+def _open_block(message: AssistantMessage, event: BlockStart, at: int) -> AssistantMessage:
+    return replace_fields(message, content=(*message.content, open_block(event, at)))
+
+
+def _change_block(message: AssistantMessage, event: BlockChange, at: int) -> AssistantMessage:
+    return replace_fields(message, content=change_blocks(message.content, event, at))
+
+
+CREATIONS: Final[Mapping[type, Callable[[SessionId, Any, int], Message]]] = {
+    PromptPromoted: _promote,
+    AgentSwitched: _switch_agent,
+    ModelSwitched: _switch_model,
+    ContextUpdated: _update_context,
+    SyntheticAdded: _add_synthetic,
+    ShellStarted: _start_shell,
+    CompactionEnded: _compact,
+}
+"""Events that create a message on their own."""
+
+CHANGES: Final[Mapping[type, Callable[[AssistantMessage, Any, int], AssistantMessage]]] = {
+    StepEnded: _end_step,
+    StepFailed: _fail_step,
+    **dict.fromkeys(get_args(BlockStart), _open_block),
+    **dict.fromkeys(get_args(BlockChange), _change_block),
+}
+"""Events that change the assistant message that they name."""
