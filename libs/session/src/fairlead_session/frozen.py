@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
-__all__ = ["replace", "replace_all", "replace_fields"]
+__all__ = ["from_fields", "replace", "replace_fields"]
 
 Value = TypeVar("Value")
 ModelType = TypeVar("ModelType", bound=BaseModel)
@@ -31,11 +31,11 @@ else:
         return changed
 
 
-def replace_all(value: Value, changes: dict[str, Any]) -> Value:
-    """The same value with the fields of a mapping changed. Its class has no slots."""
-    changed: Value = _new(type(value))
-    _set(changed, "__dict__", value.__dict__ | changes)
-    return changed
+def from_fields(kind: type[Value], fields: dict[str, Any]) -> Value:
+    """The value of a class without slots that has all these fields."""
+    value: Value = _new(kind)
+    _set(value, "__dict__", fields)
+    return value
 
 
 def replace_fields(model: ModelType, **changes: Any) -> ModelType:  # noqa: ANN401 - its fields

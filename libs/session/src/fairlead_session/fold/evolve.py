@@ -1,7 +1,7 @@
 """The fold: one event changes the parts of a session that it is about. Total, pure, never rejects."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from fairlead_schema.events import BudgetSet, SessionPurged, TodoUpdated
 from fairlead_schema.events.asks import Todo
@@ -22,7 +22,7 @@ from fairlead_session.fold import (
     turn,
     usage,
 )
-from fairlead_session.frozen import replace_all
+from fairlead_session.frozen import from_fields
 from fairlead_session.state.execution import Execution
 from fairlead_session.state.session import Session
 from fairlead_session.state.usage import Budget
@@ -31,14 +31,16 @@ from fairlead_session.state.usage import Budget
 def evolve(session: Session, recorded: Recorded) -> Session:
     """Apply one committed event. Never rejects: validity was decided before the append."""
     event, seq = recorded.event, recorded.seq
-    if isinstance(event, SessionPurged):
+    kind = type(event)
+    if kind is SessionPurged:
         # Nothing is left of the session. Earlier events may be erased, so any sequence may precede.
         return Session(id=session.id, seq=seq)
     assert seq == session.seq + 1, f"{session.id}: {seq} after {session.seq}"
-    changes: dict[str, Any] = {"seq": seq, "changed_at": recorded.time}
-    for part, reduce in REDUCERS[type(event)]:
-        changes[part] = reduce(session, event, recorded)
-    return replace_all(session, changes)
+    fields = vars(session).copy()
+    fields["seq"], fields["changed_at"] = seq, recorded.time
+    for part, reduce in REDUCERS[kind]:
+        fields[part] = reduce(session, event, recorded)
+    return from_fields(Session, fields)
 
 
 def _of_execution(reduce: execution.ExecutionReducer) -> Reducer[Execution]:
