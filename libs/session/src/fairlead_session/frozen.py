@@ -1,18 +1,21 @@
-"""Changed copies of frozen values. The fold makes them more often than anything else.
+"""New frozen values and changed copies of them. The fold makes them more often than anything else.
 
 The standard library calls the constructor with every field, and pydantic copies and validates. Both
 took most of the time of folding an event. Frozen values are safe to share, so these copies share.
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from pydantic import BaseModel
 
-__all__ = ["from_fields", "replace", "replace_fields"]
+__all__ = ["build_model", "from_fields", "replace", "replace_fields"]
 
 Value = TypeVar("Value")
 ModelType = TypeVar("ModelType", bound=BaseModel)
+Fields = ParamSpec("Fields")
 
 if TYPE_CHECKING:
     # The type checker knows the fields of `dataclasses.replace`.
@@ -38,15 +41,44 @@ def from_fields(kind: type[Value], fields: dict[str, Any]) -> Value:
     return value
 
 
-def replace_fields(model: ModelType, **changes: Any) -> ModelType:  # noqa: ANN401 - its fields
+def build_model(
+    kind: Callable[Fields, ModelType], /, *_: Fields.args, **fields: Fields.kwargs
+) -> ModelType:
+    """A new model of values that were validated before, such as the fields of an event.
+
+    The type checker checks the fields as if this were the constructor. Nothing validates them.
+    """
+    model: ModelType = _new(kind)
+    return _fill(model, _defaults(kind) | fields, set(fields))
+
+
+def replace_fields(model: ModelType, /, **changes: Any) -> ModelType:  # noqa: ANN401 - its fields
     """A model with changed fields, as `model_copy` makes it: the new values are not validated."""
     changed: ModelType = _new(type(model))
-    _set(changed, "__dict__", model.__dict__ | changes)
-    _set(changed, "__pydantic_fields_set__", model.__pydantic_fields_set__ | changes.keys())
-    _set(changed, "__pydantic_extra__", None)
-    _set(changed, "__pydantic_private__", None)
-    return changed
+    names = {*model.__pydantic_fields_set__, *changes}
+    return _fill(changed, model.__dict__ | changes, names)
 
 
-_new = object.__new__
+def _fill(model: ModelType, fields: dict[str, Any], names: set[str]) -> ModelType:
+    """Give an empty model its fields, and the names of those that are not defaults."""
+    _set_fields(model, fields)
+    _set_names(model, names)
+    _set_extra(model, None)
+    _set_private(model, None)
+    return model
+
+
+@cache
+def _defaults(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - the class of a model
+    """Every field of a model in its order, with the default if it has one."""
+    fields = kind.model_fields.items()
+    return {name: field.get_default(call_default_factory=True) for name, field in fields}
+
+
+_new: Final[Any] = object.__new__
 _set = object.__setattr__
+# Setters of the slots of every model. They do not ask whether the model is frozen.
+_set_fields = BaseModel.__dict__["__dict__"].__set__
+_set_names = BaseModel.__dict__["__pydantic_fields_set__"].__set__
+_set_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
+_set_private = BaseModel.__dict__["__pydantic_private__"].__set__

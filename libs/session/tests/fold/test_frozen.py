@@ -1,12 +1,13 @@
-"""A changed copy equals what the standard library makes, only sooner."""
+"""A new value or a changed copy equals what the constructor makes, only sooner."""
 
 import dataclasses
 
 import pytest
 from libs.session.tests.conftest import MODEL
+from pydantic import ValidationError
 
 from fairlead_schema.message import AssistantMessage, Span
-from fairlead_session.frozen import replace, replace_fields
+from fairlead_session.frozen import build_model, replace, replace_fields
 from fairlead_session.state.execution import Execution, Owner
 from fairlead_session.state.session import Session
 
@@ -34,6 +35,19 @@ def test_values_with_slots_are_replaced_too() -> None:
 
     assert owner == Owner("rnr_1", 2)
     assert not hasattr(owner, "__dict__")
+
+
+def test_a_built_model_equals_the_one_that_the_constructor_makes() -> None:
+    time = build_model(Span, created=1)
+
+    built = build_model(AssistantMessage, time=time, model=MODEL, agent="build", id="msg_a")
+
+    made = AssistantMessage(id="msg_a", agent="build", model=MODEL, time=Span(created=1))
+    assert built == made
+    assert built.model_dump_json() == made.model_dump_json()
+    assert built.model_fields_set == made.model_fields_set
+    with pytest.raises(ValidationError):
+        built.agent = "plan"  # type: ignore[misc]
 
 
 def test_a_changed_model_equals_the_copy_that_pydantic_makes() -> None:

@@ -23,7 +23,7 @@ from fairlead_schema.tools.content import (
     PendingCall,
     RunningCall,
 )
-from fairlead_session.frozen import replace_fields
+from fairlead_session.frozen import build_model, replace_fields
 
 BlockStart: TypeAlias = TextStarted | ReasoningStarted | ToolInputStarted
 BlockChange: TypeAlias = (
@@ -41,17 +41,22 @@ def open_block(event: BlockStart, at: int) -> Content:
     """The block that an event opens."""
     match event:
         case TextStarted():
-            return TextBlock(id=event.text_id, text="")
+            return build_model(TextBlock, id=event.text_id, text="")
         case ReasoningStarted():
-            return ReasoningBlock(
+            return build_model(
+                ReasoningBlock,
                 id=event.reasoning_id,
                 text="",
                 provider_metadata=event.provider_metadata,
-                time=Span(created=at),
+                time=build_model(Span, created=at),
             )
         case ToolInputStarted():
-            return ToolBlock(
-                id=event.call_id, name=event.name, state=PendingCall(), time=CallSpan(created=at)
+            return build_model(
+                ToolBlock,
+                id=event.call_id,
+                name=event.name,
+                state=PendingCall(),
+                time=build_model(CallSpan, created=at),
             )
         case _:
             assert_never(event)
@@ -85,7 +90,7 @@ def _change_block(block: Content, event: BlockChange, at: int) -> Content:
         case ReasoningBlock(), ReasoningEnded():
             metadata = event.provider_metadata or block.provider_metadata
             created = block.time.created if block.time else at
-            time = Span(created=created, completed=at)
+            time = build_model(Span, created=created, completed=at)
             return replace_fields(block, text=event.text, provider_metadata=metadata, time=time)
         case ToolBlock(), (
             ToolInputEnded() | ToolCalled() | ToolProgressed() | ToolSucceeded() | ToolFailed()
@@ -104,19 +109,20 @@ def _change_call(
     state = block.state
     match event, state:
         case ToolInputEnded(), PendingCall():
-            return replace_fields(block, state=PendingCall(input=event.text))
+            return replace_fields(block, state=build_model(PendingCall, input=event.text))
         case ToolCalled(), PendingCall():
             time = replace_fields(block.time, ran=at)
-            provider = CallExecutor(
-                executed=event.provider.executed, metadata=event.provider.metadata
+            provider = build_model(
+                CallExecutor, executed=event.provider.executed, metadata=event.provider.metadata
             )
-            running = RunningCall(input=event.input)
+            running = build_model(RunningCall, input=event.input)
             return replace_fields(block, state=running, provider=provider, time=time)
         case ToolProgressed(), RunningCall():
             progress = replace_fields(state, structured=event.structured, content=event.content)
             return replace_fields(block, state=progress)
         case ToolSucceeded(), RunningCall():
-            completed = CompletedCall(
+            completed = build_model(
+                CompletedCall,
                 input=state.input,
                 structured=event.structured,
                 content=event.content,
@@ -132,8 +138,9 @@ def _change_call(
 
 def _failed_state(state: PendingCall | RunningCall, event: ToolFailed) -> FailedCall:
     if isinstance(state, PendingCall):
-        return FailedCall(error=event.error, result=event.result)
-    return FailedCall(
+        return build_model(FailedCall, error=event.error, result=event.result)
+    return build_model(
+        FailedCall,
         input=state.input,
         structured=state.structured,
         content=state.content,
@@ -146,7 +153,8 @@ def _settle(
     block: ToolBlock, state: CompletedCall | FailedCall, executor: Executor, at: int
 ) -> ToolBlock:
     called = block.provider or CallExecutor()
-    provider = CallExecutor(
+    provider = build_model(
+        CallExecutor,
         executed=called.executed or executor.executed,
         metadata=called.metadata,
         result_metadata=executor.metadata,

@@ -33,7 +33,7 @@ from fairlead_schema.message import (
 )
 from fairlead_schema.record import Recorded
 from fairlead_session.fold.blocks import BlockChange, BlockStart, change_blocks, open_block
-from fairlead_session.frozen import replace_fields
+from fairlead_session.frozen import build_model, replace_fields
 
 
 class MessageLookup(Protocol):
@@ -84,12 +84,13 @@ def revise(
 
 def _promote(_session_id: SessionId, event: PromptPromoted, _at: int) -> UserMessage:
     prompt = event.prompt
-    return UserMessage(
+    return build_model(
+        UserMessage,
         id=event.message_id,
         text=prompt.text,
         files=prompt.files,
         agents=prompt.agents,
-        time=CreationTime(created=event.created),
+        time=build_model(CreationTime, created=event.created),
     )
 
 
@@ -134,12 +135,13 @@ def _compact(_session_id: SessionId, event: CompactionEnded, at: int) -> Compact
 
 def _start_step(messages: MessageLookup, event: StepStarted, at: int) -> tuple[Message, ...]:
     """A new step also completes the assistant message that an earlier step left open."""
-    opened = AssistantMessage(
+    opened = build_model(
+        AssistantMessage,
         id=event.assistant_message_id,
         agent=event.agent,
         model=event.model,
         snapshot=None if event.snapshot is None else FileSnapshot(start=event.snapshot),
-        time=Span(created=at),
+        time=build_model(Span, created=at),
     )
     left_open = messages.open_assistant()
     if left_open is None:
