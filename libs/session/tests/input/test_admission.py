@@ -22,7 +22,14 @@ from fairlead_schema.events import (
     RevertCommitted,
     SyntheticAdded,
 )
-from fairlead_schema.prompt import Delivery, Prompt, PromptFile, Receipt
+from fairlead_schema.prompt import (
+    AgentMention,
+    Delivery,
+    Prompt,
+    PromptFile,
+    Receipt,
+    TextSpan,
+)
 from fairlead_session.input.admission import (
     InboxFull,
     MessageIdInUse,
@@ -30,6 +37,7 @@ from fairlead_session.input.admission import (
     admit,
     receipt,
 )
+from fairlead_session.input.fingerprint import fingerprint
 
 HELLO = Prompt(text="hello")
 
@@ -244,3 +252,15 @@ def test_a_retry_asks_again_for_input_that_nobody_works_on() -> None:
 
     assert admit(session, "msg_1", HELLO, "steer") == (ResumeRequested(forced=False),)
     assert admit(session, "msg_1", HELLO, "steer", resume=False) == ()
+
+
+def test_a_fingerprint_stays_the_same_over_releases() -> None:
+    """A snapshot holds fingerprints. A retry may reach a release that only reads them."""
+    mention = TextSpan(start=0, end=5, text="Größe")
+    prompt = Prompt(
+        text="Größe?\u2028",
+        files=(PromptFile(uri="file:///a.txt", mime="text/plain", source=mention),),
+        agents=(AgentMention(name="plan"),),
+    )
+
+    assert fingerprint(prompt) == "e0bde78a7c0ebdd37d9db474dd0e95f2"

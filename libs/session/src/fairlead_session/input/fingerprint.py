@@ -11,8 +11,8 @@ from fairlead_schema.prompt import Prompt
 
 def fingerprint(prompt: Prompt) -> str:
     """Recognises an exact retry. The time and the delivery are not part of the hash."""
-    canonical = prompt.model_dump_json(by_alias=True, exclude_none=True)
-    return sha256(canonical.encode()).hexdigest()[:32]
+    canonical = to_json(prompt, by_alias=True, exclude_none=True)
+    return sha256(canonical).hexdigest()[:32]
 
 
 def call_fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
