@@ -16,7 +16,8 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 Item = TypeVar("Item")
 
-CHUNK: Final = 64
+# A change copies a chunk, and an append now and then the list of chunks.
+CHUNK: Final = 16
 
 
 class _MapSchema:
