@@ -19,7 +19,8 @@ from fairlead_session.state.session import Session
 
 
 def _dispatch(session: Session, event: AttemptDispatched, _recorded: Recorded) -> RequestState:
-    return replace(session.requests, last=_last_request(session, event))
+    requests, last = session.requests, _last_request(session, event)
+    return requests if last is requests.last else replace(requests, last=last)
 
 
 def _compact(session: Session, _event: CompactionEnded, _recorded: Recorded) -> RequestState:
@@ -55,7 +56,7 @@ def _learn(session: Session, event: StepEnded, _recorded: Recorded) -> RequestSt
     reported = estimate.prompt_tokens(event.tokens)
     last = requests.last and replace(requests.last, tokens=reported)
     if attempt is None or attempt.estimate is None:
-        return replace(requests, last=last)
+        return requests if last is None else replace(requests, last=last)
     key, ratios = estimate.key(attempt.model), requests.token_ratios
     ratio = estimate.update_ratio(ratios.get(key), plain=attempt.estimate, reported=reported)
     return replace(
