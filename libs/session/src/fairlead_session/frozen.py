@@ -46,21 +46,25 @@ def build_model(
 ) -> ModelType:
     """A new model of values that were validated before, such as the fields of an event.
 
-    The type checker checks the fields as if this were the constructor. Nothing validates them.
+    The type checker checks the fields as if this were the constructor. Nothing validates them. All
+    fields count as set, so that such models and their changed copies share one set of names.
     """
+    defaults, names = _defaults(kind)
     model: ModelType = _new(kind)
-    return _fill(model, _defaults(kind) | fields, set(fields))
+    return _fill(model, defaults | fields, names)
 
 
 def replace_fields(model: ModelType, /, **changes: Any) -> ModelType:  # noqa: ANN401 - its fields
     """A model with changed fields, as `model_copy` makes it: the new values are not validated."""
     changed: ModelType = _new(type(model))
-    names = {*model.__pydantic_fields_set__, *changes}
+    names = model.__pydantic_fields_set__
+    if not names.issuperset(changes):
+        names = {*names, *changes}
     return _fill(changed, model.__dict__ | changes, names)
 
 
 def _fill(model: ModelType, fields: dict[str, Any], names: set[str]) -> ModelType:
-    """Give an empty model its fields, and the names of those that are not defaults."""
+    """Give an empty model its fields, and the names of those that count as set."""
     _set_fields(model, fields)
     _set_names(model, names)
     _set_extra(model, None)
@@ -69,10 +73,13 @@ def _fill(model: ModelType, fields: dict[str, Any], names: set[str]) -> ModelTyp
 
 
 @cache
-def _defaults(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - the class of a model
-    """Every field of a model in its order, with the default if it has one."""
-    fields = kind.model_fields.items()
-    return {name: field.get_default(call_default_factory=True) for name, field in fields}
+def _defaults(kind: Any) -> tuple[dict[str, Any], set[str]]:  # noqa: ANN401 - the class of a model
+    """The fields of a model in their order, each with its default if it has one, and their names."""
+    fields = kind.model_fields
+    defaults = {
+        name: field.get_default(call_default_factory=True) for name, field in fields.items()
+    }
+    return defaults, set(fields)
 
 
 _new: Final[Any] = object.__new__
