@@ -16,6 +16,9 @@ Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 # (type, old version) -> converts the data of that version into the data of the next version.
 UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {}
 
+# A cold load validates every event of a session. `model_validate` would ask its options each time.
+_VALIDATORS: Final = {key: kind.__pydantic_validator__ for key, kind in BY_TYPE.items()}
+
 
 class RecordError(Exception):
     """The current release cannot read a commit. Only this session stops, with the reason."""
@@ -116,13 +119,13 @@ def decode(payload: bytes) -> Commit:
 def decode_event(raw: Mapping[str, Any], by: PrincipalName | None = None) -> Recorded:
     """Read one stored event, and upcast an older version to the current one."""
     type_, version, data = raw["type"], raw["version"], raw["data"]
-    while (type_, version) not in BY_TYPE:
+    while (validator := _VALIDATORS.get((type_, version))) is None:
         upcast = UPCASTERS.get((type_, version))
         if upcast is None:
             raise UnknownEvent(type_, version)
         version, data = version + 1, upcast(data)
     try:
-        event = BY_TYPE[type_, version].model_validate(data)
+        event = validator.validate_python(data)
     except ValidationError as error:
         raise MalformedCommit(f"{type_}.{version}: {error}") from error
     id_, seq, time = raw["id"], raw["seq"], raw["time"]
