@@ -32,6 +32,7 @@ from fairlead_schema.events import (
 from fairlead_schema.tools.content import Executor, RetryClass, TextContent
 from fairlead_session.calls.lifecycle import (
     INTERRUPTED,
+    WORKERS_DIED,
     Begin,
     Beginning,
     DeferredCall,
@@ -161,6 +162,30 @@ def test_a_once_call_of_a_dead_worker_settles_as_interrupted(
     assert isinstance(decision, Settle)
     assert decision.event.error.message == INTERRUPTED_TOOL
     assert then(now, decision.event).calls == ()
+
+
+@pytest.mark.parametrize("retry", ["pure", "idempotent"])
+def test_a_call_is_settled_after_three_deaths_of_its_workers(retry: RetryClass) -> None:
+    """B4, E-20: a call that ends its workers does not go through the whole pool."""
+    now = session(called(retry))
+    for worker in ("wkr_a", "wkr_b", "wkr_c"):
+        decision = begin_call(now, worker, "gone")
+        assert isinstance(decision, Begin)
+        now = then(now, decision.event)
+
+    decision = begin_call(now, "wkr_d", "gone")
+
+    assert isinstance(decision, Settle)
+    assert decision.event.error.message == WORKERS_DIED.message
+    assert begin_call(then(now, decision.event), "wkr_e", "gone") == NotOpen()
+
+
+def test_a_worker_that_starts_its_own_call_again_did_not_die() -> None:
+    """B4: only a change of the worker counts."""
+    now = session(called("pure"), started(), started(), started(), started())
+
+    assert only(now).starts == 1
+    assert isinstance(begin_call(now, "wkr_b", "gone"), Begin)
 
 
 def test_a_settlement_carries_what_the_tool_returned() -> None:

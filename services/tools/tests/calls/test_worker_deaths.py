@@ -9,6 +9,7 @@ import pytest
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.events import ToolFailed, ToolStarted
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
+from fairlead_session.calls.lifecycle import WORKERS_DIED
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_tools.calls.liveness import PeerLiveness
 from fairlead_tools.calls.worker import ToolWorker
@@ -89,6 +90,24 @@ async def test_a_once_call_whose_worker_died_settles_as_interrupted(harness: Har
     assert await harness.serve_all("wkr_b") == [INTERRUPTED_TOOL]
     assert job.deliveries == 1
     assert gate.runs == []
+    assert len(harness.wakes) == 1
+
+
+async def test_a_call_is_settled_after_three_deaths_of_its_workers(harness: Harness) -> None:
+    """B4, E-20: a pure call that ends every worker is not given to the next worker for ever."""
+    gate = Gate()
+    echo_tool = tool(execute=gate, retry="pure")
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
+
+    for deaths, name in enumerate(("wkr_a", "wkr_b", "wkr_c"), start=1):
+        async with cut_off_worker(harness, name):
+            await harness.wait_for_starts(deaths)
+        job.expire()
+
+    assert await harness.serve_all("wkr_d") == [WORKERS_DIED.message]
+    assert await harness.starts() == ["wkr_a", "wkr_b", "wkr_c"]
+    assert len(gate.runs) == 3
     assert len(harness.wakes) == 1
 
 

@@ -6,7 +6,7 @@ decision says which. All other deciders return events.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from fairlead_schema.events import (
     InterruptRequested,
@@ -22,8 +22,7 @@ from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.tools.content import ErrorInfo, Executor, ToolContent
 from fairlead_session.execution.ownership import ProcessLife
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
-from fairlead_session.fold.calls import find_call
-from fairlead_session.frozen import replace
+from fairlead_session.fold.calls import find_call, start_call
 from fairlead_session.people.pending import pending_ask
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
@@ -39,12 +38,12 @@ class Begin:
     @property
     def started_call(self) -> UnsettledCall:
         """The call after the event is written."""
-        return replace(self.call, worker=self.event.worker)
+        return start_call(self.call, self.event.worker)
 
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Fail a call whose worker is gone and that may not run again. Its outcome is unknown."""
+    """Fail a call whose worker is gone and that may not run again."""
 
     event: ToolFailed
 
@@ -106,6 +105,13 @@ HaltReason: TypeAlias = Literal["interrupted", "lost"]
 
 INTERRUPTED = Failed(INTERRUPTED_TOOL)
 
+# A call that ends its workers must not go through the whole pool, worker by worker.
+STARTS_MAX: Final = 3
+WORKERS_DIED: Final = Failed(
+    f"{STARTS_MAX} workers started this call and none of them finished it, so it is not started "
+    "again. The call may be too much for a worker: try a smaller part, or another way."
+)
+
 
 def begin(
     session: Session,
@@ -131,6 +137,8 @@ def begin(
         return LeaveToWorker(call.worker)
     if call.worker is not None and call.retry == "once":
         return Settle(failure_event(call, INTERRUPTED))
+    if call.starts >= STARTS_MAX and call.worker != worker:
+        return Settle(failure_event(call, WORKERS_DIED))
     event = ToolStarted(
         assistant_message_id=assistant_message_id,
         call_id=call_id,

@@ -10,7 +10,7 @@ from fairlead_schema.events import (
     ToolStarted,
     ToolSucceeded,
 )
-from fairlead_schema.ids import CallId, MessageId
+from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import Reducers
 from fairlead_session.frozen import replace
@@ -29,6 +29,11 @@ def find_call(
         if call.call_id == call_id and call.assistant_message_id == assistant_message_id:
             return call
     return None
+
+
+def start_call(call: UnsettledCall, worker: WorkerId) -> UnsettledCall:
+    """The call after a worker has started it. The same worker may start the call again."""
+    return replace(call, worker=worker, starts=call.starts + (call.worker != worker))
 
 
 def _call(session: Session, event: ToolCalled, recorded: Recorded) -> Calls:
@@ -51,7 +56,7 @@ def _call(session: Session, event: ToolCalled, recorded: Recorded) -> Calls:
 
 def _start(session: Session, event: ToolStarted, _recorded: Recorded) -> Calls:
     return tuple(
-        replace(call, worker=event.worker) if _is_call_of(event, call) else call
+        start_call(call, event.worker) if _is_call_of(event, call) else call
         for call in session.calls
     )
 

@@ -29,6 +29,8 @@ class UnsettledCall:
     revision: str | None
     called_seq: int
     worker: WorkerId | None = None
+    starts: int = 0
+    """How many workers have started the call, one after another."""
     grants: tuple[Grant, ...] = ()
     deferred_until: int | None = None
     """The call is in a queue: another service settles it before this time, or it expires."""
