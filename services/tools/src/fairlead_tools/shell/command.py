@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from fairlead_service.supervise import cancel_and_wait
 from fairlead_tools.shell import supervise
@@ -39,42 +39,64 @@ class ShellCommand:
     """A mark in the environment of every process of the command, to find them again."""
     timeout_s: float
     limits: Mapping[str, int] = field(default_factory=dict)
+    output_bytes_max: int | None = None
+    """A command that writes more is ended. What is kept of its output is decided elsewhere."""
+    descriptors: tuple[int, ...] = ()
+    """More open files that the command gets."""
+
+
+Ended: TypeAlias = Literal["time", "processes", "output"]
+"""The limit that ended a command: its time, too many processes, too much output."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandExit:
-    """The exit code of a command; None when its time was over."""
+    """The exit code of a command; None when a limit ended it."""
 
     exit: int | None
+    ended: Ended | None = None
 
 
 async def run_command(command: ShellCommand, on_output: OnOutput) -> CommandExit:
     """Run a command. Afterwards nothing that it started is left, even after a cancellation."""
-    process = await _start(command)
-    assert process.stdout is not None, "the process was started with a pipe"
-    reading = asyncio.create_task(_read_output(process.stdout, on_output))
+    report = os.memfd_create("supervisor-report", os.MFD_CLOEXEC)
     try:
-        async with asyncio.timeout(command.timeout_s):
-            code = await _wait_for_exit(process)
-        command_exit = CommandExit(supervise.SIGNALLED - code if code < 0 else code)
-    except TimeoutError:
-        command_exit = CommandExit(None)
+        return await _run(command, on_output, report)
+    finally:
+        os.close(report)
+
+
+async def _run(command: ShellCommand, on_output: OnOutput, report: int) -> CommandExit:
+    process = await _start(command, report)
+    output = _CommandOutput(process, on_output, command.output_bytes_max)
+    reading = asyncio.create_task(output.read())
+    code = None
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(command.timeout_s):
+                code = await _wait_for_exit(process)
     finally:
         # Shielded, so that a second cancellation cannot stop the clean-up.
         await asyncio.shield(asyncio.ensure_future(_end(process, command.mark, reading)))
-    return command_exit
+    if output.is_too_long:
+        return CommandExit(None, "output")
+    if code is None:
+        return CommandExit(None, "time")
+    if os.pread(report, len(supervise.TOO_MANY), 0) == supervise.TOO_MANY:
+        return CommandExit(None, "processes")
+    return CommandExit(supervise.SIGNALLED - code if code < 0 else code)
 
 
-async def _start(command: ShellCommand) -> Process:
+async def _start(command: ShellCommand, report: int) -> Process:
     limits = json.dumps(dict(command.limits))
-    launch = (str(os.getpid()), str(command.directory), limits, *command.argv)
+    launch = (str(os.getpid()), str(command.directory), str(report), limits, *command.argv)
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", supervise.__file__, *launch),
         stdin=DEVNULL,
         stdout=PIPE,
         stderr=STDOUT,
         env={**command.environment, MARK: command.mark},
-        pass_fds=(command.directory,),
+        pass_fds=(command.directory, report, *command.descriptors),
         limit=PIECE_BYTES,
     )
 
@@ -102,9 +124,26 @@ async def _wait_for_exit(process: Process) -> int:
     return process.returncode
 
 
-async def _read_output(pipe: asyncio.StreamReader, on_output: OnOutput) -> None:
-    while piece := await pipe.read(PIECE_BYTES):
-        await on_output(piece)
+class _CommandOutput:
+    """Reads the output of a command, and ends the command when the output is too long."""
+
+    def __init__(self, process: Process, on_output: OnOutput, bytes_max: int | None) -> None:
+        self._process = process
+        self._on_output = on_output
+        self._left = bytes_max
+        self.is_too_long = False
+
+    async def read(self) -> None:
+        assert self._process.stdout is not None, "the process was started with a pipe"
+        while piece := await self._process.stdout.read(PIECE_BYTES):
+            if self._left is not None:
+                self._left -= len(piece)
+            if self._left is None or self._left >= 0:
+                await self._on_output(piece)
+            elif not self.is_too_long:
+                self.is_too_long = True
+                with suppress(ProcessLookupError):
+                    self._process.terminate()
 
 
 async def _end(process: Process, mark: str, reading: asyncio.Task[None]) -> None:
