@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TypeAlias
 
 from starlette.applications import Starlette
@@ -15,17 +16,21 @@ from fairlead_schema.context import RemoveSource, SourceRegistration, SourceRegi
 from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.request import ListTools, ToolCatalog
 from fairlead_service import ids
+from fairlead_service.config.configuration import Config
 from fairlead_service.health import Health
 from fairlead_service.process import application
 from fairlead_service.rpc.server import RpcServer
 from fairlead_service.supervise import cancel_and_wait, report_defects, supervise
-from fairlead_tools import probes, spool
+from fairlead_tools import probes
 from fairlead_tools.builtin import builtins, skill, task
 from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.subagents import Subagents
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.registered import RegisteredSources
+from fairlead_tools.context.web_pages import cache_directory
+from fairlead_tools.files.private import PRIVATE
+from fairlead_tools.private_directory import PrivateDirectory, open_private_directory
 from fairlead_tools.registry.application import verbs
 from fairlead_tools.registry.application.calls import tool_from_record
 from fairlead_tools.registry.application.records import ToolRecords
@@ -33,6 +38,7 @@ from fairlead_tools.registry.application.verbs import ToolVerbs
 from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.roots import check_roots
 from fairlead_tools.servers.pool import ToolServers
+from fairlead_tools.session_files import keep_clean
 from fairlead_tools.settings import ToolsSettings
 
 CatalogRules: TypeAlias = Callable[[str | None], tuple[PermissionRule, ...]]
@@ -45,7 +51,8 @@ class ToolsService:
         self._settings = settings
         self._worker_id = ids.worker_id()
         self.observer = Observer(settings.config)
-        self.registry = build_registry(settings)
+        self.private = hide_private_directories(settings.config)
+        self.registry = build_registry(settings, self.private)
         self.registry.register(skill.tool(settings.config, self.observer.catalog))
         self.server = RpcServer(settings.nats_url, name="tools", refusals=verbs.REFUSALS)
         pool = settings.pool
@@ -69,7 +76,6 @@ class ToolsService:
             self.observer.registered_sources = RegisteredSources(
                 eventlog, self._settings.pool, timeout_s
             )
-            spool.remove_stale_spools(config.tools.spool_dir)
             worker = ToolWorker(
                 self._worker_id,
                 eventlog,
@@ -91,12 +97,19 @@ class ToolsService:
             heartbeat_task = asyncio.create_task(
                 supervise("heartbeat of tool requests", worker.heartbeat, report=report)
             )
+            cleaning_task = asyncio.create_task(
+                supervise(
+                    "removal of old session files",
+                    partial(keep_clean, self.private, eventlog.log),
+                    report=report,
+                )
+            )
             try:
                 yield
             finally:
                 await cancel_and_wait(worker_task)
                 await worker.shutdown()
-                await cancel_and_wait(heartbeat_task)
+                await cancel_and_wait(heartbeat_task, cleaning_task)
                 await self.server.stop()
                 await self.observer.close()
 
@@ -127,10 +140,23 @@ class ToolsService:
         return self.observer.registered_sources
 
 
-def build_registry(settings: ToolsSettings) -> Registry:
+def hide_private_directories(config: Config) -> PrivateDirectory:
+    """Make the private directory, and keep every tool out of it. Raises PrivateDirectoryUnsafe.
+
+    Pages become instructions for models, so no tool may touch their cache. Tools may read downloaded
+    skills, and not change them.
+    """
+    private = open_private_directory(config.tools.spool_dir)
+    cache = cache_directory(config.context)
+    PRIVATE.hide(private.root, cache / "pages", *map(Path, config.tools.private_directories))
+    PRIVATE.forbid_changes(cache)
+    return private
+
+
+def build_registry(settings: ToolsSettings, private: PrivateDirectory | None = None) -> Registry:
     """A registry of the built-in tools that the configuration enables."""
     tools = Registry()
-    for tool in builtins(settings.config):
+    for tool in builtins(settings.config, private):
         tools.register(tool)
     if settings.config.tools.probes:
         probes.register(tools, settings.config.tools.probe_file)

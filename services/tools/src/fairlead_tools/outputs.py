@@ -42,7 +42,7 @@ async def stream_output(
 
 @asynccontextmanager
 async def open_output_file(
-    outputs: OutputStore, tenant: TenantId, path: str, *, directory: str | None = None
+    outputs: OutputStore, tenant: TenantId, path: str, *, directory: Path
 ) -> AsyncIterator[Path | None]:
     """Copy a managed output to a temporary file for the block; None if the tenant has none.
 

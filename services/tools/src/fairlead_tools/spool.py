@@ -17,7 +17,7 @@ PIECE_BYTES: Final = 64 * 1024
 class Spool:
     """One output. Bytes beyond the limit are counted and dropped from the middle."""
 
-    def __init__(self, directory: str | None, bytes_max: int) -> None:
+    def __init__(self, directory: Path, bytes_max: int) -> None:
         descriptor, path = tempfile.mkstemp(prefix=f"{PREFIX}{os.getpid()}-", dir=directory)
         # Unbuffered, so that a full disk is noticed at once.
         self._file = os.fdopen(descriptor, "wb", buffering=0)
@@ -75,9 +75,9 @@ def read_pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-def remove_stale_spools(directory: str | None) -> None:
+def remove_stale_spools(directory: Path) -> None:
     """Delete the spools of dead workers, which a killed worker cannot do itself."""
-    for path in Path(directory or tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for path in directory.glob(f"{PREFIX}*"):
         pid = path.name.removeprefix(PREFIX).partition("-")[0]
         if pid.isdigit() and not Path(f"/proc/{pid}").exists():
             with suppress(OSError):

@@ -229,7 +229,7 @@ async def test_a_spool_comes_before_the_other_texts_and_is_removed(
         pass
 
     async def run(request: EchoInput, _context: CallContext) -> Result:
-        spool = Spool(str(tmp_path), 10_000_000)
+        spool = Spool(tmp_path, 10_000_000)
         spool.write(request.key.encode() * 40_000)
         spool.write(b"\xff")
         spool.close()
@@ -331,7 +331,7 @@ async def test_a_hundred_megabytes_pass_in_constant_memory(tmp_path: Path) -> No
     outputs, size = Counting(), 100 * 1024 * 1024
     tracemalloc.start()
     try:
-        spool = Spool(str(tmp_path), size * 2)
+        spool = Spool(tmp_path, size * 2)
         for _ in range(size // 65_536):
             spool.write(b"x" * 65_535 + b"\n")
         spool.close()
@@ -349,7 +349,7 @@ def test_a_spool_keeps_its_start_and_its_end_and_counts_the_rest(tmp_path: Path)
     """L-55: a gigabyte costs no more than the limit, on disk and in memory."""
     tracemalloc.start()
     try:
-        spool = Spool(str(tmp_path), 2 * END_BYTES)
+        spool = Spool(tmp_path, 2 * END_BYTES)
         spool.write(b"the start")
         for _ in range(1024):
             spool.write(b"x" * (1024 * 1024))
@@ -371,7 +371,7 @@ def test_a_spool_keeps_its_start_and_its_end_and_counts_the_rest(tmp_path: Path)
 
 def test_a_full_disk_is_a_limit_like_any_other() -> None:
     """L-55: the spool counts the bytes that do not fit, and keeps the end in memory."""
-    spool = Spool("/tmp", 10_000_000)  # noqa: S108
+    spool = Spool(Path("/tmp"), 10_000_000)  # noqa: S108
     spool._file.close()  # noqa: SLF001
     spool._file = open("/dev/full", "wb", buffering=0)  # noqa: SLF001, SIM115, PTH123
     spool.write(b"x" * (END_BYTES + 100))
@@ -387,7 +387,7 @@ async def test_tools_read_a_managed_output_as_a_file(tmp_path: Path) -> None:
     result = await bound(outputs, Succeeded(content=(TextContent(text=LONG),)))
     (path,) = result.output_paths or ()
 
-    async with open_output_file(outputs, "default", path, directory=str(tmp_path)) as file:
+    async with open_output_file(outputs, "default", path, directory=tmp_path) as file:
         assert file is not None
         assert file.read_text() == LONG
     assert files_in(tmp_path) == []
@@ -399,7 +399,7 @@ async def test_tools_read_a_managed_output_as_a_file(tmp_path: Path) -> None:
         ("default", "notes.txt"),
         ("default", "fairlead-output:/../etc/passwd"),
     ):
-        async with open_output_file(outputs, tenant, other) as no_file:
+        async with open_output_file(outputs, tenant, other, directory=tmp_path) as no_file:
             assert no_file is None
 
 

@@ -1,6 +1,7 @@
 """Instructions from the web: bounded, cached, and renewed in the background."""
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -196,4 +197,4 @@ def test_a_cache_that_cannot_be_made_is_made_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     config = Config.model_validate({"context": {"cache": str(tmp_path / "file" / "cache")}})
 
-    assert cache_directory(config.context).name == "fairlead-cache"
+    assert cache_directory(config.context).name == f"fairlead-cache-{os.getuid()}"

@@ -22,6 +22,7 @@ from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import builtins
 from fairlead_tools.builtin.bash import NO_OUTPUT, BashInput, BashOutput, BashTool
+from fairlead_tools.private_directory import open_private_directory
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result
 from fairlead_tools.shell import command, scan
 from fairlead_tools.shell.environment import command_environment
@@ -42,7 +43,8 @@ class ShellPlace:
     reports: list[tuple[Any, tuple[ToolContent, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.bash = BashTool(self.settings)
+        self.private = open_private_directory(self.settings.spool_dir)
+        self.bash = BashTool(self.settings, self.private)
 
     @property
     def context(self) -> CallContext:
@@ -85,11 +87,9 @@ def texts_of(result: Result) -> tuple[str, str]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[ShellPlace]:
-    spools = tmp_path / "spools"
-    spools.mkdir()
-    shell_place = ShellPlace(tmp_path, ToolsConfig(spool_dir=str(spools)))
+    shell_place = ShellPlace(tmp_path, ToolsConfig(spool_dir=str(tmp_path / "private")))
     yield shell_place
-    assert list(spools.iterdir()) == [], "a spool was left"
+    assert list(shell_place.private.spools.iterdir()) == [], "a spool was left"
     assert command.kill_marked(shell_place.context.key) == 0, "a process was left"
 
 
@@ -111,14 +111,16 @@ async def test_a_killed_command_has_the_code_that_a_shell_gives_it(place: ShellP
     output, _, _ = await place.run("kill -9 $$")
     assert output.exit == 128 + signal.SIGKILL
 
-    place.bash = BashTool(place.settings.model_copy(update={"shell": "/no/such/shell"}))
+    place.bash = BashTool(
+        place.settings.model_copy(update={"shell": "/no/such/shell"}), place.private
+    )
     output, text, _ = await place.run("true")
     assert (output.exit, text) == (126, "/no/such/shell: No such file or directory\n")
 
 
 async def test_it_runs_in_a_session_of_its_own_without_input(place: ShellPlace) -> None:
     """L-58: standard input is closed, and signals to the worker's group do not reach it."""
-    place.bash = BashTool(place.settings.model_copy(update={"shell": "/bin/bash"}))
+    place.bash = BashTool(place.settings.model_copy(update={"shell": "/bin/bash"}), place.private)
     _, text, _ = await place.run("cat; ps -o sid= -p $$; echo $$; echo $BASH")
 
     sid, pid, interpreter = text.split()
@@ -137,7 +139,9 @@ async def test_no_secret_of_the_service_is_in_its_environment(
     assert "hush!" not in text
     assert "PATH=" in text
 
-    place.bash = BashTool(place.settings.model_copy(update={"environment": ("EXTRA",)}))
+    place.bash = BashTool(
+        place.settings.model_copy(update={"environment": ("EXTRA",)}), place.private
+    )
     _, text, _ = await place.run("env")
     assert text.count("hush!") == 1
     assert command_environment({}, ())["PATH"]
@@ -354,7 +358,7 @@ async def test_output_is_heard_while_it_appears(place: ShellPlace) -> None:
 async def test_a_flood_is_drained_and_keeps_its_end(place: ShellPlace) -> None:
     """L-55: the middle above the limit is dropped and counted, and the command ends normally."""
     settings = place.settings.model_copy(update={"spool_bytes_max": 1024 * 1024})
-    place.bash = BashTool(settings)
+    place.bash = BashTool(settings, place.private)
 
     output, text, status = await place.run("head -c 30000000 /dev/zero | tr '\\0' x; echo the end")
 
@@ -369,7 +373,7 @@ async def test_a_flood_is_drained_and_keeps_its_end(place: ShellPlace) -> None:
 async def test_limits_hold_the_command(place: ShellPlace) -> None:
     """L-58: file size, memory and processor time, as configured."""
     limits = {"file_bytes_max": 1000, "memory_bytes_max": 64 * 1024 * 1024, "cpu_s_max": 1}
-    place.bash = BashTool(place.settings.model_copy(update=limits))
+    place.bash = BashTool(place.settings.model_copy(update=limits), place.private)
 
     output, _, _ = await place.run("head -c 5000 /dev/zero > large")
     assert output.exit != 0
@@ -399,7 +403,7 @@ def test_spools_of_dead_workers_are_found_by_their_name(tmp_path: Path) -> None:
     for spool in (dead, own, other):
         spool.touch()
 
-    remove_stale_spools(str(tmp_path))
+    remove_stale_spools(tmp_path)
 
     assert (dead.exists(), own.exists(), other.exists()) == (False, True, True)
 

@@ -27,9 +27,8 @@ def usable_sandbox() -> Sandbox:
 
 @pytest.fixture
 def place(tmp_path: Path, usable_sandbox: Sandbox) -> ShellPlace:
-    (tmp_path / "spools").mkdir()
-    shell_place = ShellPlace(tmp_path, ToolsConfig(spool_dir=str(tmp_path / "spools")))
-    shell_place.bash = BashTool(shell_place.settings, usable_sandbox)
+    shell_place = ShellPlace(tmp_path, ToolsConfig(spool_dir=str(tmp_path / "private")))
+    shell_place.bash = BashTool(shell_place.settings, shell_place.private, usable_sandbox)
     return shell_place
 
 
@@ -68,7 +67,7 @@ async def test_there_is_no_network_unless_it_is_allowed(
     assert text == "1\n"
 
     open_ = Sandbox(usable_sandbox.program, network=True)
-    place.bash = BashTool(place.settings, open_)
+    place.bash = BashTool(place.settings, place.private, open_)
     _, text, _ = await place.run(look)
     lines = await asyncio.to_thread(Path("/proc/net/dev").read_text)
     assert int(text) == lines.count(":")
@@ -96,7 +95,7 @@ async def test_a_sandboxed_command_that_ignores_everything_is_killed(place: Shel
 async def test_limits_hold_inside_too(place: ShellPlace, usable_sandbox: Sandbox) -> None:
     """L-58: the limits hold with and without a sandbox."""
     settings = place.settings.model_copy(update={"file_bytes_max": 1000})
-    place.bash = BashTool(settings, usable_sandbox)
+    place.bash = BashTool(settings, place.private, usable_sandbox)
     output, _, _ = await place.run("head -c 5000 /dev/zero > large")
 
     assert output.exit != 0

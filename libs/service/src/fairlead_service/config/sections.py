@@ -96,13 +96,16 @@ class ToolsConfig(Section):
     spool_dir: str | None = None
     shell: str = "/bin/sh"
     environment: tuple[str, ...] = ()
-    sandbox: Literal["none", "bwrap"] = "none"
+    sandbox: Literal["auto", "bwrap", "none"] = "auto"
     sandbox_network: bool = False
     sandbox_read: tuple[str, ...] = ()
-    cpu_s_max: int | None = Field(default=None, gt=0)
-    memory_bytes_max: int | None = Field(default=None, gt=0)
-    processes_max: int | None = Field(default=None, gt=0)
-    file_bytes_max: int | None = Field(default=None, gt=0)
+    private_directories: tuple[str, ...] = ()
+    cpu_s_max: int = Field(default=3_600, ge=0)
+    memory_bytes_max: int = Field(default=8 * 1024**3, ge=0)
+    processes_max: int = Field(default=512, ge=0)
+    file_bytes_max: int = Field(default=4 * 1024**3, ge=0)
+    open_files_max: int = Field(default=8_192, ge=0)
+    command_output_bytes_max: int = Field(default=1024**3, ge=0)
     web_private: bool = False
     websearch: dict[str, SearchServiceConfig] = Field(default_factory=dict)
     websearch_provider: str | None = None

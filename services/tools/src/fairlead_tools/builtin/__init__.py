@@ -16,13 +16,14 @@ from fairlead_tools.builtin import (
 )
 from fairlead_tools.files.image import ImageLimits
 from fairlead_tools.outputs import ManagedOutputs
+from fairlead_tools.private_directory import PrivateDirectory, open_private_directory
 from fairlead_tools.registry.tool import Tool
 
 
-def builtins(config: Config) -> tuple[Tool, ...]:
+def builtins(config: Config, private: PrivateDirectory | None = None) -> tuple[Tool, ...]:
     """The built-in tools in the order that models see; none when they are switched off.
 
-    Raises SandboxUnavailable.
+    Raises SandboxUnavailable, PrivateDirectoryUnsafe.
     """
     if not config.tools.builtin:
         return ()
@@ -38,7 +39,7 @@ def builtins(config: Config) -> tuple[Tool, ...]:
         apply_patch.tool(),
         glob.tool(),
         grep.tool(outputs=outputs),
-        bash.tool(config.tools),
+        bash.tool(config.tools, private or open_private_directory(config.tools.spool_dir)),
         todowrite.tool(),
         question.tool(),
         webfetch.tool(config.tools),

@@ -1,6 +1,6 @@
 """`bash`: runs a shell command in the location.
 
-Only the sandbox, if one is configured, and the resource limits confine the command. A permission is
+Only the sandbox, where there is one, and the resource limits confine the command. A permission is
 about the text of the command. Processes that are left when the command ends are ended too.
 """
 
@@ -8,9 +8,10 @@ import asyncio
 import codecs
 import os
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -19,10 +20,19 @@ from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.input_paths import NO_LOCATION
 from fairlead_tools.files.path import approval_patterns
+from fairlead_tools.files.private import PRIVATE
+from fairlead_tools.private_directory import PrivateDirectory
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 from fairlead_tools.shell import command as shell
 from fairlead_tools.shell import environment, scan
-from fairlead_tools.shell.sandbox import Sandbox, prepare_sandbox
+from fairlead_tools.shell.confinement import confine
+from fairlead_tools.shell.sandbox import (
+    LocationRefused,
+    Sandbox,
+    SandboxDescriptors,
+    SandboxPlace,
+    sandbox_descriptors,
+)
 from fairlead_tools.spool import Spool
 
 TIMEOUT_MS: Final = 120_000
@@ -50,7 +60,7 @@ class BashInput(BaseModel):
 
 
 class BashOutput(BaseModel):
-    """How the command ended. Without an exit code its time was over."""
+    """How the command ended. Without an exit code a limit ended it."""
 
     exit: int | None = None
     truncated: bool = False
@@ -62,12 +72,9 @@ class BashOutput(BaseModel):
         return {name: value for name, value in serialize(self).items() if value is not None}
 
 
-def tool(settings: ToolsConfig) -> Tool:
+def tool(settings: ToolsConfig, private: PrivateDirectory) -> Tool:
     """The configured tool. Raises SandboxUnavailable."""
-    sandbox = None
-    if settings.sandbox == "bwrap":
-        sandbox = prepare_sandbox(network=settings.sandbox_network, read=settings.sandbox_read)
-    bash = BashTool(settings, sandbox)
+    bash = BashTool(settings, private, confine(settings))
     return Tool(
         name="bash",
         description=DESCRIPTION,
@@ -85,13 +92,14 @@ class BashTool:
     """Runs commands with the configured limits and sandbox."""
 
     settings: ToolsConfig
+    private: PrivateDirectory
     sandbox: Sandbox | None = None
     _approved: OrderedDict[str, Path] = field(default_factory=OrderedDict)
     """The directory that was approved for each call."""
 
     async def needs(self, request: BashInput, context: CallContext) -> tuple[Need, ...]:
         """The directory if it is outside the location, then the exact command (L-51)."""
-        location, directory = await asyncio.to_thread(_places, request, context)
+        location, directory = await asyncio.to_thread(self._places, request, context)
         self._approve(context.key, directory)
         pattern = f"{directory}/*"
         external = Need("external_directory", (pattern,), save=approval_patterns(pattern))
@@ -104,13 +112,20 @@ class BashTool:
 
     async def run(self, request: BashInput, context: CallContext) -> Result:
         """Run the command to its end or its time limit. Its output is kept in both cases."""
-        location, directory = await asyncio.to_thread(_places, request, context)
+        location, directory = await asyncio.to_thread(self._places, request, context)
         self._check(context.key, location, directory)
         descriptor = await asyncio.to_thread(_open_directory, directory)
-        spool = Spool(self.settings.spool_dir, self.settings.spool_bytes_max)
+        spool = Spool(self.private.spools, self.settings.spool_bytes_max)
         try:
-            command = self._command(request, context, location, directory, descriptor)
-            command_exit = await shell.run_command(command, _OutputSink(spool, context).write)
+            with sandbox_descriptors() if self.sandbox else nullcontext() as inner:
+                command = self._command(request, context, descriptor)
+                if self.sandbox is not None and inner is not None:
+                    command = await self._confine(
+                        self.sandbox, command, context, location, directory, inner
+                    )
+                command_exit = await shell.run_command(command, _OutputSink(spool, context).write)
+                if inner is not None:
+                    _check_sandbox(inner, command_exit, spool)
         except BaseException:
             spool.remove()
             raise
@@ -121,31 +136,58 @@ class BashTool:
         return _result(request, command_exit, spool, outside)
 
     def _command(
-        self,
-        request: BashInput,
-        context: CallContext,
-        location: Path,
-        directory: Path,
-        descriptor: int,
+        self, request: BashInput, context: CallContext, descriptor: int
     ) -> shell.ShellCommand:
-        argv: tuple[str, ...] = (self.settings.shell, "-c", request.command)
-        if self.sandbox is not None:
-            argv = self.sandbox.wrap(argv, location=location, directory=directory)
         settings = self.settings
         limits = {
             "cpu_s": settings.cpu_s_max,
             "memory_bytes": settings.memory_bytes_max,
             "processes": settings.processes_max,
             "file_bytes": settings.file_bytes_max,
+            "open_files": settings.open_files_max,
         }
         return shell.ShellCommand(
-            argv=argv,
+            argv=(settings.shell, "-c", request.command),
             directory=descriptor,
             environment=environment.command_environment(os.environ, settings.environment),
             mark=context.key,
             timeout_s=request.timeout / 1000,
-            limits={name: limit for name, limit in limits.items() if limit is not None},
+            limits={name: limit for name, limit in limits.items() if limit},
+            output_bytes_max=settings.command_output_bytes_max or None,
         )
+
+    async def _confine(
+        self,
+        sandbox: Sandbox,
+        command: shell.ShellCommand,
+        context: CallContext,
+        location: Path,
+        directory: Path,
+        descriptors: SandboxDescriptors,
+    ) -> shell.ShellCommand:
+        """The command inside the sandbox. Raises CallFailed."""
+        temporary = await asyncio.to_thread(self.private.session_directory, context.at)
+        place = SandboxPlace(location, directory, temporary, PRIVATE.hidden)
+        try:
+            argv = await asyncio.to_thread(sandbox.wrap, command.argv, place, descriptors)
+        except LocationRefused as error:
+            raise CallFailed(
+                f"A sandbox cannot confine a command in {location}: open a session in a directory "
+                "below it"
+            ) from error
+        return replace(command, argv=argv, descriptors=descriptors.all)
+
+    def _places(self, request: BashInput, context: CallContext) -> tuple[Path, Path]:
+        """The location and the working directory, with links followed. Raises CallFailed."""
+        location, directory = _places(request, context)
+        if PRIVATE.is_hidden(directory):
+            raise CallFailed(f"No such working directory: {request.workdir or '.'}")
+        if self.sandbox is not None and not directory.is_relative_to(location):
+            raise CallFailed(
+                f"The working directory is outside the location: {directory}. Commands run in a "
+                "sandbox, where only the location is writable"
+            )
+        return location, directory
 
     def _approve(self, key: str, directory: Path) -> None:
         self._approved[key] = directory
@@ -204,20 +246,29 @@ def _open_directory(directory: Path) -> int:
     raise CallFailed(f"The working directory changed while it was opened: {directory}")
 
 
+def _check_sandbox(
+    descriptors: SandboxDescriptors, command_exit: shell.CommandExit, spool: Spool
+) -> None:
+    """Check that the command ran in its sandbox. Raises CallFailed."""
+    if command_exit.ended is not None or descriptors.has_run():
+        return
+    reason = spool.recent.decode(errors="replace").strip() or f"exit {command_exit.exit}"
+    raise CallFailed(
+        f"The sandbox could not run the command, and without the sandbox it is not run: {reason}. "
+        "Somebody has to look at the machine of the tools service; other tools work"
+    )
+
+
 def _result(
     request: BashInput, command_exit: shell.CommandExit, spool: Spool, outside: tuple[str, ...]
 ) -> Result:
     """The output and how the command ended. A nonzero exit code is a success too (L-54)."""
-    late = command_exit.exit is None
     output = BashOutput(
-        exit=command_exit.exit, truncated=spool.dropped_bytes > 0, timeout=late or None
+        exit=command_exit.exit,
+        truncated=spool.dropped_bytes > 0,
+        timeout=command_exit.ended == "time" or None,
     )
-    lines = [
-        f"The command was ended after {request.timeout} ms; its output so far is above. "
-        "If it needs longer, set a longer timeout."
-        if late
-        else f"Exit code: {command_exit.exit}"
-    ]
+    lines = [_status(request, command_exit)]
     if spool.dropped_bytes:
         lines.append(f"{spool.dropped_bytes:,} bytes in the middle of the output were dropped.")
     if outside:
@@ -229,3 +280,22 @@ def _result(
     begin = "" if spool.recent.endswith(b"\n") else "\n"
     status = TextContent(text=begin + status.text)
     return Result(output, content=(status,), spool=spool.path)
+
+
+def _status(request: BashInput, command_exit: shell.CommandExit) -> str:
+    match command_exit.ended:
+        case None:
+            return f"Exit code: {command_exit.exit}"
+        case "time":
+            return (
+                f"The command was ended after {request.timeout} ms; its output so far is above. "
+                "If it needs longer, set a longer timeout."
+            )
+        case "processes":
+            return "The command was ended: it had too many processes (tools.processes_max)."
+        case "output":
+            return (
+                "The command was ended: its output was too long (tools.command_output_bytes_max)."
+            )
+        case _:
+            assert_never(command_exit.ended)

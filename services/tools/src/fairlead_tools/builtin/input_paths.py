@@ -14,6 +14,7 @@ from fairlead_tools.files.path import (
     printable,
     resolve,
 )
+from fairlead_tools.files.private import PRIVATE
 from fairlead_tools.registry.tool import CallContext, CallFailed
 
 EDIT: Final = "edit"
@@ -53,5 +54,7 @@ async def find_place(context: CallContext, path: str) -> Place:
 async def permitted_place(context: CallContext, path: str, action: str | None) -> Place:
     """Where a path leads at the run. Raises PathRefused if that was not permitted, OSError."""
     place = await find_place(context, path)
+    if action == EDIT and PRIVATE.is_read_only(place.path):
+        raise PathRefused(f"only the tools service changes it: {path!r}")
     check_permitted(place, action, context.permitted)
     return place

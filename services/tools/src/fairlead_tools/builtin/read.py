@@ -25,7 +25,7 @@ from fairlead_tools.files.image import (
 )
 from fairlead_tools.files.outputs import NoOutputFiles, OutputFiles
 from fairlead_tools.files.pages import PAGE_BYTES_MAX, PAGE_LINES_MAX, Binary, OutOfRange
-from fairlead_tools.files.path import Place, external_needs, open_place, resolve
+from fairlead_tools.files.path import Place, external_needs, open_place
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 
 ACTION: Final = "read"
@@ -135,7 +135,9 @@ class ReadTool:
         async with self.outputs.open_file(request.path, context) as local:
             if local is None:
                 raise CallFailed(f"Unable to read {request.path}")
-            place = await asyncio.to_thread(resolve, str(local.parent), local.name)
+            # The file is in the private directory, where the guard of paths lets no path lead.
+            path = await asyncio.to_thread(local.resolve)
+            place = Place(path, path.parent, path.parent, linked=False)
             return await asyncio.to_thread(self._read, place, request.path, request)
 
     def _read(self, place: Place, path: str, request: ReadInput) -> Result:

@@ -34,6 +34,7 @@ from fairlead_tools.calls.run import Ready, RunPhase
 from fairlead_tools.calls.settle import SettlePhase
 from fairlead_tools.calls.subagents import Subagents
 from fairlead_tools.calls.timings import CallTimings
+from fairlead_tools.private_directory import open_private_directory
 from fairlead_tools.registry.outcome import error_text, tool_crash
 from fairlead_tools.registry.registry import Registry
 
@@ -60,9 +61,10 @@ class CallLifecycle:
         )
         self.subagents = Subagents(eventlog, self._log, depth_max=settings.depth_max)
         decider = BeginDecider(worker, eventlog, registry, self._outputs, policy)
-        self._run = RunPhase(eventlog, self._log, self._outputs, settings.spool_dir, timings)
+        private = open_private_directory(settings.spool_dir)
+        self._run = RunPhase(eventlog, self._log, self._outputs, private.spools, timings)
         self._begin = BeginPhase(decider, self._log, self._run)
-        self._settle = SettlePhase(eventlog, self._log, self.subagents)
+        self._settle = SettlePhase(eventlog, self._log, self.subagents, private)
 
     async def handle(self, request: TakenRequest) -> Handled:
         """Do what is left to do of a call. The caller then does with the request as the answer says.

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from fairlead_eventlog.connection import EventLog
@@ -55,14 +56,14 @@ class RunPhase:
         eventlog: EventLog,
         log: CallLog,
         outputs: OutputRetention,
-        spool_dir: str | None,
+        spools: Path,
         timings: CallTimings,
     ) -> None:
         self._timings = timings
         self._eventlog = eventlog
         self._log = log
         self._outputs = outputs
-        self._spool_dir = spool_dir
+        self._spools = spools
         self._open: set[ToolRun] = set()
         self.is_leaving = False
 
@@ -72,7 +73,7 @@ class RunPhase:
         limits = runnable.prepared.tool.limits or self._outputs.limits
         deltas, timings = self._eventlog.deltas, self._timings
         progress = CallProgress(self._log, deltas, at, call, limits, timings)
-        outputs, directory = self._eventlog.outputs, self._spool_dir
+        outputs, directory = self._eventlog.outputs, self._spools
         context = replace(
             runnable.context,
             report=progress.report,

@@ -1,5 +1,6 @@
 """The last phase of a call: the worker writes its end, wakes its session, ends its request."""
 
+import asyncio
 import logging
 from contextlib import suppress
 from functools import partial
@@ -30,6 +31,7 @@ from fairlead_tools.calls.request import Handled, LeaveInQueue, PutBack, TakenRe
 from fairlead_tools.calls.run import RunResult
 from fairlead_tools.calls.subagents import Subagents
 from fairlead_tools.calls.tool_run import Stopped
+from fairlead_tools.private_directory import PrivateDirectory
 from fairlead_tools.registry.outcome import error_text, tool_crash
 from fairlead_tools.registry.tool import Deferred
 
@@ -43,10 +45,17 @@ REASON_LENGTH_MAX: Final = 1000
 class SettlePhase:
     """Ends calls for one worker, and says what becomes of their requests."""
 
-    def __init__(self, eventlog: EventLog, call_log: CallLog, subagents: Subagents) -> None:
+    def __init__(
+        self,
+        eventlog: EventLog,
+        call_log: CallLog,
+        subagents: Subagents,
+        private: PrivateDirectory,
+    ) -> None:
         self._eventlog = eventlog
         self._log = call_log
         self._subagents = subagents
+        self._private = private
 
     async def settle_run(
         self, at: Address, call: UnsettledCall, result: RunResult, after: AssumedState[Session]
@@ -122,6 +131,7 @@ class SettlePhase:
         """Leave nothing of a purged session: an output may have been stored after the purge."""
         with suppress(LogError):
             await self._eventlog.outputs.remove_all(at)
+        await asyncio.to_thread(self._private.remove_session, at)
 
     async def _finish_asked(self, request: TakenRequest, session: Session) -> Handled:
         """Drop the request, and tell the owner: nobody waits for a person. The answer requests anew."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -18,6 +19,7 @@ from fairlead_schema.context import UnavailableKind
 from fairlead_service.config.context import ContextConfig
 from fairlead_service.supervise import cancel_and_wait
 from fairlead_tools.context.sources.files import Unreadable, decode_text, expand_home
+from fairlead_tools.private_directory import make_private
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +34,9 @@ def cache_directory(settings: ContextConfig) -> Path:
     try:
         configured.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return Path(tempfile.gettempdir()) / "fairlead-cache"
+        fallback = Path(tempfile.gettempdir()) / f"fairlead-cache-{os.getuid()}"
+        make_private(fallback)
+        return fallback
     return configured
 
 
@@ -175,7 +179,7 @@ class WebPages:
     def _store(self, url: str, text: str) -> None:
         path = self._path(url)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh = path.with_name(f"{path.name}.{uuid4().hex}")
             fresh.write_text(text, encoding="utf-8")
             fresh.replace(path)

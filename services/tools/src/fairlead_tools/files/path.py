@@ -28,6 +28,7 @@ from typing import Final
 
 from fairlead_session.people.permission import Need
 from fairlead_session.people.wildcard import has_wildcard
+from fairlead_tools.files.private import PRIVATE
 
 EXTERNAL: Final = "external_directory"
 LINK_TRIES_MAX: Final = 10
@@ -100,6 +101,8 @@ def resolve(directory: str, path: str) -> Place:
         boundary = _boundary(canonical)
     except ValueError as error:
         raise PathRefused(f"not a path: {path!r}") from error
+    if PRIVATE.is_hidden(canonical):
+        raise PathRefused(f"private to the tools service: {path!r}")
     inside = canonical.is_relative_to(root)
     if inner is not None and not inside:
         raise PathRefused(f"a link leads out of the location: {path!r}")

@@ -1,13 +1,17 @@
 """The sandbox: a command in its own namespaces reaches its location and little else."""
 
+import json
+import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from fairlead_service.config.configuration import ConfigError
+from fairlead_tools.shell.seccomp import seccomp_filter
 
 PROGRAM: Final = "bwrap"
 # Programs, libraries and the system configuration that they read. No secrets.
@@ -19,8 +23,13 @@ SYSTEM: Final = (
     *("/etc/mime.types", "/etc/magic", "/etc/os-release", "/etc/fonts", "/etc/gitconfig"),
 )
 NETWORK: Final = ("/etc/resolv.conf", "/run/systemd/resolve", "/etc/gai.conf", "/etc/host.conf")
-HOME: Final = "/tmp"  # noqa: S108 - private to each command
+HOME: Final = "/tmp"  # noqa: S108 - private to each session
+SHARED_MEMORY_BYTES: Final = 256 * 1024**2
 CHECK_S: Final = 10.0
+# Everything that the kernel can separate, and a terminal that a command cannot type into.
+_SEPARATE: Final = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
+# A command then cannot make namespaces of its own, in which it would be root.
+_NO_NAMESPACES: Final = ("--unshare-user", "--disable-userns")
 
 
 class SandboxUnavailable(ConfigError):
@@ -28,6 +37,39 @@ class SandboxUnavailable(ConfigError):
 
     def __init__(self, reason: str) -> None:
         super().__init__("configuration", "tools.sandbox", reason)
+
+
+class LocationRefused(Exception):
+    """A directory that a sandbox cannot make writable without opening the whole machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxPlace:
+    """The directories of one sandboxed command."""
+
+    location: Path
+    directory: Path
+    temporary: Path
+    """Becomes `/tmp` of the command. Other sessions have another directory."""
+    hidden: tuple[Path, ...] = ()
+    """Directories that look empty to the command, also inside its location."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxDescriptors:
+    """The open files that the sandbox program needs: where it reports, and its filter."""
+
+    status: int
+    filter: int | None
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        return (self.status,) if self.filter is None else (self.status, self.filter)
+
+    def has_run(self) -> bool:
+        """Whether the sandbox was made and its command ran to an end."""
+        lines = os.pread(self.status, 65_536, 0).splitlines()
+        return any("exit-code" in json.loads(line) for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +80,53 @@ class Sandbox:
     network: bool = False
     read: tuple[str, ...] = ()
     """More paths that commands may read."""
+    inner_namespaces: bool = False
+    """Whether a command may make namespaces, because this machine cannot forbid it."""
 
-    def wrap(self, argv: Iterable[str], *, location: Path, directory: Path) -> tuple[str, ...]:
-        """The command line that runs a command inside: two directories writable, the system readable."""
+    def wrap(
+        self, argv: Iterable[str], place: SandboxPlace, descriptors: SandboxDescriptors
+    ) -> tuple[str, ...]:
+        """The command line that runs a command inside: the location writable, the system readable.
+
+        Raises LocationRefused.
+        """
+        if place.location == Path("/") or place.location.parts[1] in {"proc", "sys"}:
+            raise LocationRefused(str(place.location))
+        remove_mount_links(place)
         readable = (*SYSTEM, *self.read, *(NETWORK if self.network else ()))
         return (
-            *(self.program, "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"),
+            *(self.program, *_SEPARATE, *(() if self.inner_namespaces else _NO_NAMESPACES)),
             *(("--share-net",) if self.network else ()),
-            *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/var/tmp"),  # noqa: S108
+            *("--json-status-fd", str(descriptors.status)),
+            *(() if descriptors.filter is None else ("--seccomp", str(descriptors.filter))),
+            *("--proc", "/proc", "--dev", "/dev"),
+            *("--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
+            *("--bind", str(place.temporary), HOME, "--symlink", HOME, "/var/tmp"),  # noqa: S108
             *(part for path in readable for part in ("--ro-bind-try", path, path)),
-            *(part for path in (location, directory) for part in _bind("--bind", path)),
+            *("--bind", str(place.location), str(place.location)),
+            *(part for path in _inside(place) for part in ("--tmpfs", path, "--remount-ro", path)),
             *("--setenv", "HOME", HOME, "--setenv", "TMPDIR", HOME),
-            *("--remount-ro", "/", "--chdir", str(directory), "--", *argv),
+            *("--remount-ro", "/", "--chdir", str(place.directory), "--", *argv),
         )
+
+
+@contextmanager
+def sandbox_descriptors() -> Iterator[SandboxDescriptors]:
+    """The open files for one command. A filter is read once, so that each command needs its own."""
+    program = seccomp_filter()
+    status = os.memfd_create("sandbox-status", os.MFD_CLOEXEC)
+    try:
+        if program is None:
+            yield SandboxDescriptors(status, None)
+            return
+        descriptor = os.memfd_create("sandbox-filter", os.MFD_CLOEXEC)
+        try:
+            os.pwrite(descriptor, program, 0)
+            yield SandboxDescriptors(status, descriptor)
+        finally:
+            os.close(descriptor)
+    finally:
+        os.close(status)
 
 
 def prepare_sandbox(*, network: bool, read: tuple[str, ...]) -> Sandbox:
@@ -61,16 +137,55 @@ def prepare_sandbox(*, network: bool, read: tuple[str, ...]) -> Sandbox:
             f'{PROGRAM} is not installed: install bubblewrap, or set it to "none"'
         )
     sandbox = Sandbox(program, network, read)
-    argv = sandbox.wrap(("/bin/sh", "-c", ":"), location=Path(HOME), directory=Path(HOME))
-    try:
-        trial = subprocess.run(argv, capture_output=True, timeout=CHECK_S, check=False)  # noqa: S603
-    except subprocess.TimeoutExpired:
-        raise SandboxUnavailable(f"{program} did not answer in {CHECK_S:g} s") from None
-    if trial.returncode != 0:
-        reason = trial.stderr.decode(errors="replace").strip() or f"exit {trial.returncode}"
-        raise SandboxUnavailable(f"{program} cannot make a sandbox here: {reason}")
-    return sandbox
+    reason = _try(sandbox)
+    if reason is None:
+        return sandbox
+    lenient = Sandbox(program, network, read, inner_namespaces=True)
+    if _try(lenient) is None:
+        return lenient
+    raise SandboxUnavailable(f"{program} cannot make a sandbox here: {reason}")
 
 
-def _bind(option: str, path: Path) -> tuple[str, str, str]:
-    return (option, str(path), str(path))
+def _try(sandbox: Sandbox) -> str | None:
+    """Why a sandbox does not work; None if it does."""
+    # The directory is only a mount point here: nothing is written into it.
+    here = Path("/usr")
+    place = SandboxPlace(location=here, directory=here, temporary=here)
+    with sandbox_descriptors() as descriptors:
+        argv = sandbox.wrap(("/bin/sh", "-c", ":"), place, descriptors)
+        try:
+            trial = subprocess.run(  # noqa: S603
+                argv,
+                capture_output=True,
+                timeout=CHECK_S,
+                check=False,
+                pass_fds=descriptors.all,
+            )
+        except subprocess.TimeoutExpired:
+            return f"it did not answer in {CHECK_S:g} s"
+        except OSError as error:
+            return str(error)
+        if trial.returncode == 0 and descriptors.has_run():
+            return None
+    return trial.stderr.decode(errors="replace").strip() or f"exit {trial.returncode}"
+
+
+def remove_mount_links(place: SandboxPlace) -> None:
+    """Remove links where the location is going to be mounted, if that is below the private `/tmp`.
+
+    The session fills its `/tmp` itself. A link there could lead the sandbox program elsewhere.
+    """
+    if not place.location.is_relative_to(HOME):
+        return
+    inner = place.temporary
+    for part in place.location.relative_to(HOME).parts:
+        inner /= part
+        if inner.is_symlink():
+            inner.unlink()
+
+
+def _inside(place: SandboxPlace) -> tuple[str, ...]:
+    """The hidden directories that the location would show."""
+    return tuple(
+        str(path) for path in place.hidden if path.is_relative_to(place.location) and path.is_dir()
+    )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_tools.files.path import READ, open_directory
+from fairlead_tools.files.private import PRIVATE
 
 PREVIEW_LENGTH_MAX: Final = 2_000
 SUBMATCHES_MAX: Final = 100
@@ -50,6 +51,14 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def is_private(directory: Path, path: Path) -> bool:
+    """Whether a search below a directory must not show a path.
+
+    A managed output is searched inside the private directory: there the tool chose the file itself.
+    """
+    return PRIVATE.is_hidden(path) and not PRIVATE.is_hidden(directory)
+
+
 def confirm_match(
     directory: Path, record: bytes, accept: Callable[[str], bool]
 ) -> MatchedLine | None:
@@ -60,7 +69,9 @@ def confirm_match(
     match = parsed["data"]
     name = os.fsdecode(_bytes(match["path"])).removeprefix("./")
     raw = _bytes(match["lines"])
-    if not accept(name) or not _holds(directory / name, match["absolute_offset"], raw):
+    if not accept(name) or is_private(directory, directory / name):
+        return None
+    if not _holds(directory / name, match["absolute_offset"], raw):
         return None
     text = raw.removesuffix(b"\n").removesuffix(b"\r").decode(errors="replace")
     submatches = tuple(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from fairlead_tools.files.path import open_directory
-from fairlead_tools.files.search.record import MatchedLine, confirm_match, is_file
+from fairlead_tools.files.search.record import MatchedLine, confirm_match, is_file, is_private
 
 RECORD_BYTES_MAX: Final = 64 << 10
 SEARCH_S: Final = 60.0
@@ -74,11 +74,14 @@ class SearchEngine:
         async with self._start(directory, command, request) as process:
             async for record in self._records(process, b"\0", search_end):
                 name = os.fsdecode(record).removeprefix("./")
-                if accept(directory, name) and await asyncio.to_thread(is_file, directory / name):
+                path = directory / name
+                if is_private(directory, path) or not accept(directory, name):
+                    continue
+                if await asyncio.to_thread(is_file, path):
                     if len(paths) == limit:
                         search_end.complete = False
                         break
-                    paths.append(directory / name)
+                    paths.append(path)
             else:
                 await _check_exit(process, search_end, has_results=bool(paths))
         return paths, search_end
