@@ -1,5 +1,6 @@
 """`read`: whole files, pages, directories, and the files that it refuses."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import builtins, grep, read
 from fairlead_tools.calls.output import OutputRetention
+from fairlead_tools.files import pages
 from fairlead_tools.files.pages import CUT, read_page
 from fairlead_tools.registry.tool import CallContext, CallFailed
 from services.tools.tests.conftest import AT
@@ -186,6 +188,40 @@ async def test_a_page_of_a_huge_file_is_cheap(tmp_path: Path) -> None:
     result = await run_call(READ, tmp_path, path="a.txt", limit=1)
 
     assert result.structured["content"] == "first"
+
+
+@pytest.mark.parametrize("more", [{}, {"limit": 1}, {"offset": 2}])
+@pytest.mark.parametrize("start", [b"", b"x" * 100_000])
+async def test_a_sparse_file_is_judged_by_its_first_bytes(
+    tmp_path: Path, start: bytes, more: dict[str, int]
+) -> None:
+    """B10: a file of 1 TiB without a line break is not read to its end before it is judged."""
+    with (tmp_path / "a.txt").open("wb") as file:
+        file.write(start)
+        file.truncate(1 << 40)
+
+    async with asyncio.timeout(30):
+        message = await failure_of(READ, tmp_path, path="a.txt", **more)
+
+    if start and "offset" in more:
+        assert message.startswith("The page is more than 256 MiB into the file")
+    else:
+        assert message == "Cannot read binary file: a.txt"
+
+
+async def test_a_page_far_into_a_huge_file_is_not_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B10: a thread that reads cannot be stopped, so its work is bounded."""
+    monkeypatch.setattr(pages, "SCAN_BYTES_MAX", 1 << 20)
+    (tmp_path / "a.txt").write_text("line\n" * 500_000)
+    (tmp_path / "b.txt").write_text("x" * (3 << 20))
+
+    far = await failure_of(READ, tmp_path, path="a.txt", offset=400_000)
+    wide = await failure_of(READ, tmp_path, path="b.txt")
+
+    assert far == "The page is more than 1 MiB into the file; search with grep: a.txt"
+    assert wide == "The page is more than 1 MiB into the file; search with grep: b.txt"
 
 
 @pytest.mark.parametrize(

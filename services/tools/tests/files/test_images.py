@@ -3,7 +3,10 @@
 import base64
 import hashlib
 import io
+import resource
+import struct
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,9 @@ from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.builtin import builtins, read
+from fairlead_tools.files import image_process
 from fairlead_tools.files.image import ImageLimits, ImageRefused, fit_image
+from fairlead_tools.limited_process import run_python
 from services.tools.tests.file_calls import failure_of, run_call, text
 
 READ = read.tool()
@@ -165,3 +170,79 @@ async def test_a_transparent_palette_image_is_resized(tmp_path: Path) -> None:
 
     assert file.mime == "image/png"
     assert small.size == (2000, 8)
+
+
+def png_of(width: int, height: int) -> bytes:
+    """A valid image of one colour, which is tiny as a file."""
+    row = b"\0" + b"\0" * (width // 8)
+    compressor = zlib.compressobj(9)
+    data = b"".join(compressor.compress(row) for _ in range(height)) + compressor.flush()
+    head = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", data), (b"IEND", b""))
+    body = b"".join(
+        struct.pack(">I", len(part)) + name + part + struct.pack(">I", zlib.crc32(name + part))
+        for name, part in chunks
+    )
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+async def test_an_image_bomb_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
+    """B4: 381 KB once took the worker to 1.25 GB."""
+    raw = png_of(12_000, 12_000)
+    assert len(raw) < 381_000
+    (tmp_path / "bomb.png").write_bytes(raw)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    message = await failure_of(READ, tmp_path, path="bomb.png")
+
+    assert message == "Image is too large to show: 12000x12000 pixels: bomb.png"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+async def test_a_large_image_is_decoded_outside_the_worker(tmp_path: Path) -> None:
+    """B4: the memory of the decoder is the child's, within the child's limit."""
+    (tmp_path / "large.png").write_bytes(png_of(8_000, 6_000))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    _, image = content_image(await run_call(READ, tmp_path, path="large.png"))
+
+    assert image.size == (2000, 1500)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+@pytest.mark.parametrize(
+    "program", ["import os; os.abort()", "x = bytearray(1 << 44)", "print('no status'); exit(9)"]
+)
+async def test_a_decoder_that_crashes_fails_the_call_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    """B4: the worker lives on."""
+    (tmp_path / "a.png").write_bytes(draw_image("PNG"))
+    monkeypatch.setattr(image_process, "_PROGRAM", ("-c", program))
+
+    assert await failure_of(READ, tmp_path, path="a.png") == "Unable to decode image: a.png"
+
+
+async def test_a_decoder_that_takes_too_long_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B4, B10: nothing of it outlives the call."""
+    (tmp_path / "a.png").write_bytes(draw_image("PNG"))
+    monkeypatch.setattr(image_process, "_PROGRAM", ("-c", "while True: pass"))
+    monkeypatch.setattr(image_process, "DECODE_S", 0.2)
+
+    message = await failure_of(READ, tmp_path, path="a.png")
+
+    assert message == "The image takes longer than 0.2 s to decode: a.png"
+
+
+async def test_the_child_gets_no_variable_of_the_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """B3: a defect in a decoder finds no key in its environment."""
+    monkeypatch.setenv("ACME_API_KEY", "hush!")
+    show = "import os; print(sorted(set(os.environ) - {'LC_CTYPE'}))"
+
+    end = await run_python("-I", "-c", show, body=b"", output_bytes_max=1000)
+
+    assert end.output == b"[]\n"

@@ -16,15 +16,10 @@ from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.input_paths import find_place, path_errors_as, permitted_place
 from fairlead_tools.files import kind, pages
 from fairlead_tools.files.directory import EntryKind, list_directory
-from fairlead_tools.files.image import (
-    SOURCE_BYTES_MAX,
-    EncodedImage,
-    ImageLimits,
-    ImageRefused,
-    fit_image,
-)
+from fairlead_tools.files.image import SOURCE_BYTES_MAX, EncodedImage, ImageLimits, ImageRefused
+from fairlead_tools.files.image_process import fit_image_in_child
 from fairlead_tools.files.outputs import NoOutputFiles, OutputFiles
-from fairlead_tools.files.pages import PAGE_BYTES_MAX, PAGE_LINES_MAX, Binary, OutOfRange
+from fairlead_tools.files.pages import PAGE_BYTES_MAX, PAGE_LINES_MAX, Binary, OutOfRange, TooFar
 from fairlead_tools.files.path import Place, external_needs, open_place
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 
@@ -112,6 +107,14 @@ class ReadOutput(RootModel[TextPage | DirectoryPage | ImageFile | WholeText]):
 
 
 @dataclass(frozen=True, slots=True)
+class ImageBytes:
+    """An image as its file holds it."""
+
+    mime: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ReadTool:
     """Reads files, directories and images, also managed outputs."""
 
@@ -131,46 +134,57 @@ class ReadTool:
         if not self.outputs.is_managed(request.path):
             with path_errors_as(f"Unable to read {request.path}"):
                 place = await permitted_place(context, request.path, ACTION)
-                return await asyncio.to_thread(self._read, place, place.resource, request)
+                return await self._read(place, place.resource, request)
         async with self.outputs.open_file(request.path, context) as local:
             if local is None:
                 raise CallFailed(f"Unable to read {request.path}")
             # The file is in the private directory, where the guard of paths lets no path lead.
             path = await asyncio.to_thread(local.resolve)
             place = Place(path, path.parent, path.parent, linked=False)
-            return await asyncio.to_thread(self._read, place, request.path, request)
+            return await self._read(place, request.path, request)
 
-    def _read(self, place: Place, path: str, request: ReadInput) -> Result:
-        with open_place(place) as (descriptor, status):
-            if stat.S_ISDIR(status.st_mode):
-                return Result(_directory(descriptor, place.path, path, request))
-            with open(descriptor, "rb", closefd=False) as file:
-                return self._file(file, place, path, request)
-
-    def _file(self, file: BinaryIO, place: Place, path: str, request: ReadInput) -> Result:
-        head = file.read(kind.HEAD)
-        file.seek(0)
-        mime = kind.image_type(head)
-        if mime is not None:
-            picture = self._picture(file, mime, request.path)
-            return _image(picture, place, path)
-        if kind.is_binary(place.path.name, head):
-            raise CallFailed(f"Cannot read binary file: {request.path}")
+    async def _read(self, place: Place, path: str, request: ReadInput) -> Result:
+        content = await asyncio.to_thread(_read_place, place, path, request)
+        if isinstance(content, Result):
+            return content
         try:
-            return Result(_text(file, place, path, request))
-        except Binary as error:
-            raise CallFailed(f"Cannot read binary file: {request.path}") from error
-        except (UnicodeDecodeError, OutOfRange) as error:
-            raise CallFailed(f"Unable to read {request.path}") from error
-
-    def _picture(self, file: BinaryIO, mime: str, path: str) -> EncodedImage:
-        raw = file.read(SOURCE_BYTES_MAX + 1)
-        if len(raw) > SOURCE_BYTES_MAX:
-            raise CallFailed(f"Image exceeds {SOURCE_BYTES_MAX >> 20} MiB: {path}")
-        try:
-            return fit_image(raw, mime, self.limits)
+            picture = await fit_image_in_child(content.raw, content.mime, self.limits)
         except ImageRefused as error:
-            raise CallFailed(f"{error}: {path}") from error
+            raise CallFailed(f"{error}: {request.path}") from error
+        return _image(picture, place, path)
+
+
+def _read_place(place: Place, path: str, request: ReadInput) -> Result | ImageBytes:
+    with open_place(place) as (descriptor, status):
+        if stat.S_ISDIR(status.st_mode):
+            return Result(_directory(descriptor, place.path, path, request))
+        with open(descriptor, "rb", closefd=False) as file:
+            return _read_file(file, place, path, request)
+
+
+def _read_file(file: BinaryIO, place: Place, path: str, request: ReadInput) -> Result | ImageBytes:
+    head = file.read(kind.HEAD)
+    file.seek(0)
+    mime = kind.image_type(head)
+    if mime is not None:
+        return ImageBytes(mime, _image_bytes(file, request.path))
+    if kind.is_binary(place.path.name, head):
+        raise CallFailed(f"Cannot read binary file: {request.path}")
+    try:
+        return Result(_text(file, place, path, request))
+    except Binary as error:
+        raise CallFailed(f"Cannot read binary file: {request.path}") from error
+    except TooFar as error:
+        raise CallFailed(f"{error}: {request.path}") from error
+    except (UnicodeDecodeError, OutOfRange) as error:
+        raise CallFailed(f"Unable to read {request.path}") from error
+
+
+def _image_bytes(file: BinaryIO, path: str) -> bytes:
+    raw = file.read(SOURCE_BYTES_MAX + 1)
+    if len(raw) > SOURCE_BYTES_MAX:
+        raise CallFailed(f"Image exceeds {SOURCE_BYTES_MAX >> 20} MiB: {path}")
+    return raw
 
 
 def settlement_limits(settings: ToolsConfig) -> OutputLimits | None:

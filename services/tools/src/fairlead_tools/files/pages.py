@@ -13,6 +13,8 @@ _SAMPLE: Final = 4_096
 _CONTROL_PERCENT_MAX: Final = 30
 _LINE_BYTES_MAX: Final = LINE_LENGTH_MAX * 4 + 2
 _CHUNK: Final = 1 << 20
+# A page is found by reading from the start. Further away than this it is not looked for.
+SCAN_BYTES_MAX: Final = 256 << 20
 _CONTROLS: Final = bytes({*range(9), *range(14, 32)})
 
 
@@ -22,6 +24,14 @@ class Binary(Exception):
 
 class OutOfRange(Exception):
     """The file ends before the page begins."""
+
+
+class TooFar(Exception):
+    """The page lies too far into the file, or a line is too long to find its end."""
+
+    def __init__(self) -> None:
+        mebibytes = SCAN_BYTES_MAX >> 20
+        super().__init__(f"The page is more than {mebibytes} MiB into the file; search with grep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +59,25 @@ def read_whole(file: BinaryIO) -> str | None:
 
 def read_page(file: BinaryIO, offset: int = 1, limit: int = PAGE_LINES_MAX) -> LinePage:
     """The lines from `offset` on. Raises Binary, OutOfRange, UnicodeDecodeError."""
-    _skip(file, offset - 1)
+    if offset > 1:
+        start = file.read(_SAMPLE)
+        _check_text(start, start)
+        file.seek(0)
+        _skip(file, offset - 1)
     lines: list[str] = []
     size = 0
     sample = b""
     while len(lines) < limit:
-        line, complete = _line(file)
+        line = file.readline(_LINE_BYTES_MAX)
         if not line:
             return _last(lines, offset)
         size += len(line.removesuffix(b"\n")) + bool(lines)
         if lines and size > PAGE_BYTES_MAX:
             return LinePage("\n".join(lines), offset, offset + len(lines))
         sample = (sample + line)[:_SAMPLE]
+        # Judged before the rest of a long line is read, which may be all of a huge file.
         _check_text(line, sample)
+        complete = _finish_line(file, line)
         lines.append(_text(line, complete=complete, first=offset == 1 and not lines))
     if not file.read(1):
         return _last(lines, offset)
@@ -80,19 +96,27 @@ def _skip(file: BinaryIO, lines: int) -> None:
         if not part:
             raise OutOfRange
         lines -= part.endswith(b"\n")
+        _check_distance(file)
 
 
-def _line(file: BinaryIO) -> tuple[bytes, bool]:
-    """The start of the next line, and whether the line is complete. A long rest is skipped."""
-    line = file.readline(_LINE_BYTES_MAX)
+def _finish_line(file: BinaryIO, line: bytes) -> bool:
+    """Skip the rest of a long line. Returns whether there was none."""
     if len(line) < _LINE_BYTES_MAX or line.endswith(b"\n"):
-        return line, True
+        return True
     complete = True
     while rest := file.readline(_CHUNK):
         complete = False
         if rest.endswith(b"\n"):
             break
-    return line, complete
+        if b"\0" in rest:
+            raise Binary
+        _check_distance(file)
+    return complete
+
+
+def _check_distance(file: BinaryIO) -> None:
+    if file.tell() > SCAN_BYTES_MAX:
+        raise TooFar
 
 
 def _text(line: bytes, *, complete: bool, first: bool) -> str:

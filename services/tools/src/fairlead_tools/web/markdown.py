@@ -7,7 +7,6 @@ page can make it use much memory. Run as a program it reads a page from its stan
 """
 
 import re
-import resource
 import sys
 from typing import Final, Literal, TypeAlias
 
@@ -19,6 +18,8 @@ from html_to_markdown import (
     WarningKind,
     convert,
 )
+
+from fairlead_tools.process_limits import limit_this_process
 
 Format: TypeAlias = Literal["markdown", "text"]
 
@@ -79,8 +80,7 @@ def _prepare(html: str) -> str:
 
 def main(output_format: Format) -> int:
     """Convert standard input to standard output, within limits."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
+    limit_this_process(memory_bytes=MEMORY_BYTES_MAX, cpu_s=CPU_S_MAX)
     try:
         text = to_markdown(sys.stdin.buffer.read().decode(errors="replace"), output_format)
     except (ConversionError, ValueError, MemoryError):
