@@ -20,6 +20,7 @@ from typing_extensions import override
 from fairlead_service.config.configuration import Config, ConfigError, load
 from fairlead_service.health import Health
 from fairlead_service.logs import configure
+from fairlead_service.process_memory import keep_memory_private
 from fairlead_service.supervise import Restarts, supervise
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ def application(
 
 def main(service: str, env: Mapping[str, str], build: Callable[[Config], Starlette]) -> None:
     """The whole of a `__main__`: configuration, logs, application, HTTP for its health."""
+    keep_memory_private()
     try:
         config = load(None, env)
     except ConfigError as error:
@@ -89,6 +91,7 @@ def serve(
     on_exit: Callable[[], None] = lambda: None,
 ) -> None:
     """Run until SIGTERM or SIGINT. `on_exit` runs first, so that streams can close."""
+    keep_memory_private()
     config = uvicorn.Config(
         app,
         host=host,

@@ -18,6 +18,7 @@ from fairlead_cli.embedded.services import SCALABLE
 from fairlead_cli.embedded.stack import Stack, StackPlan
 from fairlead_cli.errors import UsageError
 from fairlead_cli.terminal import ConsoleLogHandler, stderr_console, stdout_console
+from fairlead_service.process_memory import keep_memory_private
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run until SIGINT or SIGTERM, then stop all processes in order."""
+    # The environment of this process contains the keys of providers.
+    keep_memory_private()
     notices = stderr_console()
     plan = build_plan(args, Path.cwd(), os.environ.get("FAIRLEAD_CONFIG"))
     if plan.config is None and not args.sim:
