@@ -8,6 +8,10 @@ import pytest
 from fairlead_cli import checks
 from fairlead_cli.__main__ import main
 from fairlead_cli.embedded.ports import free_port
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.sections import ToolsConfig
+from fairlead_tools.shell import sandbox
+from fairlead_tools.shell.confinement import ADVICE
 
 
 def test_an_old_python_fails() -> None:
@@ -63,6 +67,17 @@ def test_a_server_that_does_not_sync_is_a_warning() -> None:
     assert checks.check_durability({"jetstream": {"config": {"sync_always": True}}}).status == "ok"
     assert checks.check_durability({"jetstream": {"config": {}}}).status == "warn"
     assert checks.check_durability({}).status == "warn"
+
+
+def test_commands_without_a_sandbox_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B3: and where a sandbox is required, a failure."""
+    monkeypatch.setattr(sandbox, "PROGRAM", "no-such-program")
+
+    loose = checks.check_sandbox(Config())
+    assert (loose.status, loose.mend) == ("warn", ADVICE)
+    assert "permissions are consent, not confinement" in loose.detail
+    strict = checks.check_sandbox(Config(tools=ToolsConfig(sandbox="bwrap")))
+    assert (strict.status, strict.mend) == ("fail", "install bubblewrap")
 
 
 def test_the_doctor_fails_when_a_configured_server_is_away(

@@ -13,6 +13,8 @@ from fairlead_cli.embedded.services import SERVICES
 from fairlead_cli.embedded.state_directory import DISK_FREE_MB_MIN
 from fairlead_cli.errors import BinaryMissing
 from fairlead_service.config.configuration import Config, ConfigError, load
+from fairlead_tools.shell.confinement import ADVICE, find_confinement
+from fairlead_tools.shell.sandbox import SandboxUnavailable
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 PYTHON_MIN: Final = (3, 11)
@@ -107,6 +109,17 @@ def check_configuration(path: Path | None, env: Mapping[str, str]) -> tuple[Find
         return Finding("config", "warn", "no configuration file", mend), config
     providers = ", ".join(config.provider) or "none"
     return Finding("config", "ok", f"{path}, providers: {providers}"), config
+
+
+def check_sandbox(config: Config) -> Finding:
+    """Are the commands of models confined on this machine?"""
+    try:
+        confinement = find_confinement(config.tools)
+    except SandboxUnavailable as error:
+        return Finding("sandbox", "fail", error.reason, "install bubblewrap")
+    if confinement.sandbox is None:
+        return Finding("sandbox", "warn", confinement.line, ADVICE)
+    return Finding("sandbox", "ok", confinement.line)
 
 
 def check_durability(varz: Mapping[str, Any]) -> Finding:

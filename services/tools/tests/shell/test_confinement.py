@@ -1,6 +1,7 @@
 """What confines commands: the choice of a sandbox, its filter, and the limits that are on by default."""
 
 import logging
+import os
 import struct
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from fairlead_tools.shell.sandbox import (
     remove_mount_links,
 )
 from fairlead_tools.shell.seccomp import ALLOW, RETURN, seccomp_filter
+from fairlead_tools.shell.system_view import PATHS, SystemView, open_system
 
 PLACE = SandboxPlace(Path("/w"), Path("/w/inner"), Path("/p/tmp"))
 
@@ -47,7 +49,7 @@ def test_none_is_a_choice_and_is_said_too() -> None:
 
 def test_only_the_location_and_the_private_tmp_are_writable() -> None:
     """B5: the working directory is no mount of its own."""
-    argv = Sandbox("bwrap").wrap(("true",), PLACE, SandboxDescriptors(8, 9))
+    argv = Sandbox("bwrap").wrap(("true",), PLACE, SandboxDescriptors(8, 9, SystemView()))
 
     binds = [argv[at + 1 : at + 3] for at, word in enumerate(argv) if word == "--bind"]
     assert binds == [("/p/tmp", "/tmp"), ("/w", "/w")]  # noqa: S108
@@ -85,3 +87,19 @@ def test_every_limit_is_on_by_default() -> None:
         off = ToolsConfig.model_validate({f"{name}_max": 0})
         assert getattr(off, f"{name}_max") == 0
     assert settings.command_output_bytes_max > settings.spool_bytes_max
+
+
+def test_the_system_is_shown_without_its_secrets() -> None:
+    """L-58: only directories cost a mount; the open files are closed afterwards."""
+    with open_system() as view:
+        shown = set(view.options)
+        assert all(os.fstat(descriptor) for descriptor in view.descriptors)
+
+    assert "/usr" in shown
+    assert not {"/etc", "/etc/ssl", "/etc/shadow", "/root", "/home", "/run", "/var"} & {
+        *shown,
+        *PATHS,
+    }
+    for descriptor in view.descriptors:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)

@@ -18,6 +18,7 @@ from fairlead_cli.bench import (
 )
 from fairlead_cli.bench.long_sessions import fill_log
 from fairlead_cli.bench.measurement import Timing
+from fairlead_cli.bench.sandbox import ADDED_MS, ADDED_MS_MAX, measure_sandbox
 from fairlead_cli.bench.stream_parsers import AGAINST_SDK, ROUNDS, compare_parsers
 from fairlead_cli.embedded.configuration import SIM
 from fairlead_cli.embedded.running_stack import RunningStack
@@ -130,6 +131,8 @@ async def _measure(
     timings["turn with a call"], timings["call to settlement"] = await tool_calls.time_calls(
         stack.http, stack.nats, eventlog, each=each
     )
+    progress("sandbox")
+    results.figures |= await measure_sandbox(stack.state.root, rounds=max(10, each))
     progress("ownership")
     timings["fenced append"], refusal_ms = await ownership.time_fenced_appends(
         eventlog, count=total
@@ -252,3 +255,5 @@ def _compare(results: Results) -> None:
     ]
     if AGAINST_SDK in figures:
         results.ratios.append(Ratio(AGAINST_SDK, figures[AGAINST_SDK], 1, at_most=True))
+    if ADDED_MS in figures:
+        results.ratios.append(Ratio(ADDED_MS, figures[ADDED_MS], ADDED_MS_MAX, at_most=True))

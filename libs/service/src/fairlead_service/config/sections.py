@@ -1,8 +1,9 @@
 """The sections of `fairlead.toml` that hold plain settings, one class each."""
 
+import os
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from fairlead_service.config.section import Directory, Section
 from fairlead_service.config.tool_servers import Credentials, SearchServiceConfig
@@ -109,6 +110,12 @@ class ToolsConfig(Section):
     web_private: bool = False
     websearch: dict[str, SearchServiceConfig] = Field(default_factory=dict)
     websearch_provider: str | None = None
+
+    @field_validator("private_directories", mode="before")
+    @classmethod
+    def _split_variable(cls, value: object) -> object:
+        """In a variable of the environment colons separate the directories, as in `PATH`."""
+        return tuple(value.split(os.pathsep)) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _provider_is_a_service(self) -> Self:

@@ -5,23 +5,16 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from fairlead_service.config.configuration import ConfigError
 from fairlead_tools.shell.seccomp import seccomp_filter
+from fairlead_tools.shell.system_view import SystemView, open_system
 
 PROGRAM: Final = "bwrap"
-# Programs, libraries and the system configuration that they read. No secrets.
-SYSTEM: Final = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"),
-    *("/etc/alternatives", "/etc/ca-certificates", "/etc/ssl", "/etc/pki", "/etc/ld.so.cache"),
-    *("/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/timezone", "/etc/passwd"),
-    *("/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/protocols", "/etc/services"),
-    *("/etc/mime.types", "/etc/magic", "/etc/os-release", "/etc/fonts", "/etc/gitconfig"),
-)
 NETWORK: Final = ("/etc/resolv.conf", "/run/systemd/resolve", "/etc/gai.conf", "/etc/host.conf")
 HOME: Final = "/tmp"  # noqa: S108 - private to each session
 SHARED_MEMORY_BYTES: Final = 256 * 1024**2
@@ -57,14 +50,16 @@ class SandboxPlace:
 
 @dataclass(frozen=True, slots=True)
 class SandboxDescriptors:
-    """The open files that the sandbox program needs: where it reports, and its filter."""
+    """The open files that the sandbox program needs: where it reports, its filter, the system."""
 
     status: int
     filter: int | None
+    system: SystemView
 
     @property
     def all(self) -> tuple[int, ...]:
-        return (self.status,) if self.filter is None else (self.status, self.filter)
+        filters = () if self.filter is None else (self.filter,)
+        return (self.status, *filters, *self.system.descriptors)
 
     def has_run(self) -> bool:
         """Whether the sandbox was made and its command ran to an end."""
@@ -93,7 +88,7 @@ class Sandbox:
         if place.location == Path("/") or place.location.parts[1] in {"proc", "sys"}:
             raise LocationRefused(str(place.location))
         remove_mount_links(place)
-        readable = (*SYSTEM, *self.read, *(NETWORK if self.network else ()))
+        readable = (*self.read, *(NETWORK if self.network else ()))
         return (
             *(self.program, *_SEPARATE, *(() if self.inner_namespaces else _NO_NAMESPACES)),
             *(("--share-net",) if self.network else ()),
@@ -102,6 +97,7 @@ class Sandbox:
             *("--proc", "/proc", "--dev", "/dev"),
             *("--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
             *("--bind", str(place.temporary), HOME, "--symlink", HOME, "/var/tmp"),  # noqa: S108
+            *descriptors.system.options,
             *(part for path in readable for part in ("--ro-bind-try", path, path)),
             *("--bind", str(place.location), str(place.location)),
             *(part for path in _inside(place) for part in ("--tmpfs", path, "--remount-ro", path)),
@@ -112,21 +108,21 @@ class Sandbox:
 
 @contextmanager
 def sandbox_descriptors() -> Iterator[SandboxDescriptors]:
-    """The open files for one command. A filter is read once, so that each command needs its own."""
+    """The open files for one command. Each is read once, so every command needs its own."""
     program = seccomp_filter()
-    status = os.memfd_create("sandbox-status", os.MFD_CLOEXEC)
-    try:
-        if program is None:
-            yield SandboxDescriptors(status, None)
-            return
-        descriptor = os.memfd_create("sandbox-filter", os.MFD_CLOEXEC)
-        try:
-            os.pwrite(descriptor, program, 0)
-            yield SandboxDescriptors(status, descriptor)
-        finally:
-            os.close(descriptor)
-    finally:
-        os.close(status)
+    with ExitStack() as stack:
+        status = _open_memory(stack, "sandbox-status")
+        filter_file = None
+        if program is not None:
+            filter_file = _open_memory(stack, "sandbox-filter")
+            os.pwrite(filter_file, program, 0)
+        yield SandboxDescriptors(status, filter_file, stack.enter_context(open_system()))
+
+
+def _open_memory(stack: ExitStack, name: str) -> int:
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
+    stack.callback(os.close, descriptor)
+    return descriptor
 
 
 def prepare_sandbox(*, network: bool, read: tuple[str, ...]) -> Sandbox:

@@ -3,13 +3,18 @@
 import argparse
 import asyncio
 import json
+import os
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from fairlead_cli.addresses import add_http, http_url
 from fairlead_cli.client import open_client
+from fairlead_cli.embedded.state_directory import load_addresses
 from fairlead_cli.terminal import stdout_console
+from fairlead_service.config.configuration import load
+from fairlead_tools.shell.confinement import find_confinement
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +31,18 @@ def run(args: argparse.Namespace) -> int:
         return 0
     out = stdout_console()
     out.print(str(explanation["reason"]), markup=False)
-    for line in detail_lines(explanation):
+    for line in (*detail_lines(explanation), *_sandbox_lines(args)):
         out.print(f"  {line}", style="dim", markup=False)
     return 0
+
+
+def _sandbox_lines(args: argparse.Namespace) -> list[str]:
+    """What confines the commands of a local stack. Of another machine this command knows nothing."""
+    local = load_addresses(args.state)
+    if local.get("http") != http_url(args) or not local.get("config"):
+        return []
+    config = load(Path(local["config"]), os.environ)
+    return [f"sandbox: {find_confinement(config.tools).line}"]
 
 
 def detail_lines(explanation: dict[str, Any]) -> list[str]:

@@ -63,6 +63,8 @@ async def _run_checks(args: argparse.Namespace) -> list[Finding]:
     path = args.config or (Path(config_variable) if config_variable else _local_config(addresses))
     finding, config = checks.check_configuration(path, os.environ)
     findings.append(finding)
+    if config is not None:
+        findings.append(checks.check_sandbox(config))
     port = config.gateway.port if config else 8420
     findings.append(checks.check_http_port(port, lock_owner(state), addresses))
     return findings + await _check_servers(args, config, addresses)

@@ -18,7 +18,9 @@ from fairlead_cli.embedded.services import SCALABLE
 from fairlead_cli.embedded.stack import Stack, StackPlan
 from fairlead_cli.errors import UsageError
 from fairlead_cli.terminal import ConsoleLogHandler, stderr_console, stdout_console
+from fairlead_service.config.configuration import load
 from fairlead_service.process_memory import keep_memory_private
+from fairlead_tools.shell.confinement import find_confinement
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -123,6 +125,7 @@ def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
         ("Services", counts),
         ("State", f"{escape(str(running.state.root))}   logs in {escape(str(running.state.logs))}"),
         ("Config", escape(str(running.config))),
+        ("Sandbox", escape(find_confinement(load(running.config, os.environ).tools).line)),
     ):
         out.print(f"  [dim]{name:<9}[/] {value}", soft_wrap=True)
     where = "" if plan.state == Path(".fairlead") else f" --state {plan.state}"

@@ -1,0 +1,57 @@
+"""The part of the system that a sandbox shows: programs, libraries and the configuration they read.
+
+Each mount makes the start of a command slower. So links are made again, small files are copied, and
+only directories are mounted.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+# No secrets: `/etc/ssl/private` for example is not shown.
+PATHS: Final = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"),
+    *("/etc/alternatives", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs"),
+    *("/etc/pki/ca-trust/extracted", "/etc/ld.so.cache", "/etc/localtime", "/etc/timezone"),
+    *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/protocols"),
+    *("/etc/services", "/etc/mime.types", "/etc/magic", "/etc/os-release", "/etc/fonts"),
+    "/etc/gitconfig",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemView:
+    """The options of the sandbox program, and the open files that they name."""
+
+    options: tuple[str, ...] = ()
+    descriptors: tuple[int, ...] = ()
+
+
+@contextmanager
+def open_system() -> Iterator[SystemView]:
+    """The view for one command. The sandbox program reads each file once."""
+    options: list[str] = []
+    descriptors: list[int] = []
+    try:
+        for path in PATHS:
+            with suppress(OSError):
+                options += _show(path, descriptors)
+        yield SystemView(tuple(options), tuple(descriptors))
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _show(path: str, descriptors: list[int]) -> tuple[str, ...]:
+    mode = os.lstat(path).st_mode
+    if stat.S_ISLNK(mode):
+        return ("--symlink", str(Path(path).readlink()), path)
+    if stat.S_ISDIR(mode):
+        return ("--ro-bind", path, path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptors.append(descriptor)
+    return ("--perms", "0444", "--file", str(descriptor), path)
