@@ -94,12 +94,12 @@ async def test_a_sandboxed_command_that_ignores_everything_is_killed(place: Shel
 
 async def test_limits_hold_inside_too(place: ShellPlace, usable_sandbox: Sandbox) -> None:
     """L-58: the limits hold with and without a sandbox."""
-    settings = place.settings.model_copy(update={"file_bytes_max": 1000})
+    settings = place.settings.model_copy(update={"file_bytes_max": 100_000})
     place.bash = BashTool(settings, place.private, usable_sandbox)
-    output, _, _ = await place.run("head -c 5000 /dev/zero > large")
+    output, _, _ = await place.run("head -c 500000 /dev/zero > large")
 
     assert output.exit != 0
-    assert (place.path / "large").stat().st_size == 1000
+    assert (place.path / "large").stat().st_size == 100_000
 
 
 def test_a_sandbox_that_cannot_be_made_is_said_at_the_start(

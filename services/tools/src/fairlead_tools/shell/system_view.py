@@ -1,7 +1,7 @@
 """The part of the system that a sandbox shows: programs, libraries and the configuration they read.
 
 Each mount makes the start of a command slower. So links are made again, small files are copied, and
-only directories are mounted.
+only the rest is mounted.
 """
 
 import os
@@ -21,6 +21,8 @@ PATHS: Final = (
     *("/etc/services", "/etc/mime.types", "/etc/magic", "/etc/os-release", "/etc/fonts"),
     "/etc/gitconfig",
 )
+# The limit on the size of files holds for the sandbox program too, so it copies small files only.
+COPIED_BYTES_MAX: Final = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,10 @@ def open_system() -> Iterator[SystemView]:
 
 
 def _show(path: str, descriptors: list[int]) -> tuple[str, ...]:
-    mode = os.lstat(path).st_mode
-    if stat.S_ISLNK(mode):
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
         return ("--symlink", str(Path(path).readlink()), path)
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(status.st_mode) or status.st_size > COPIED_BYTES_MAX:
         return ("--ro-bind", path, path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     descriptors.append(descriptor)
