@@ -28,7 +28,8 @@ from fairlead_tools.calls.subagents import Subagents
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.registered import RegisteredSources
-from fairlead_tools.context.web_pages import cache_directory
+from fairlead_tools.context.sources.files import expand_home
+from fairlead_tools.context.web_pages import fallback_directory
 from fairlead_tools.files.private import PRIVATE
 from fairlead_tools.private_directory import PrivateDirectory, open_private_directory
 from fairlead_tools.registry.application import verbs
@@ -147,9 +148,11 @@ def hide_private_directories(config: Config) -> PrivateDirectory:
     skills, and not change them.
     """
     private = open_private_directory(config.tools.spool_dir)
-    cache = cache_directory(config.context)
-    PRIVATE.hide(private.root, cache / "pages", *map(Path, config.tools.private_directories))
-    PRIVATE.forbid_changes(cache)
+    cache = expand_home(config.context.cache)
+    PRIVATE.hide(private.root, *map(Path, config.tools.private_directories))
+    for downloads in (cache, fallback_directory()):
+        PRIVATE.forbid_changes(downloads)
+        PRIVATE.hide(downloads / "pages")
     return private
 
 

@@ -22,7 +22,7 @@ _OTHERS: Final = 0o077
 
 
 class PrivateDirectoryUnsafe(ConfigError):
-    """Somebody else owns or may enter the private directory. Raised at the start."""
+    """The private directory cannot be made, or somebody else owns it. Raised at the start."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
@@ -76,10 +76,13 @@ def open_private_directory(configured: str | None) -> PrivateDirectory:
     """Make the private directory, or check the one that is there. Raises PrivateDirectoryUnsafe."""
     name = f"fairlead-tools-{os.getuid()}"
     root = Path(configured) if configured else Path(tempfile.gettempdir()) / name
-    root.parent.mkdir(parents=True, exist_ok=True)
     directory = PrivateDirectory(root.absolute())
-    for path in (directory.root, directory.spools, directory.sessions):
-        make_private(path)
+    try:
+        root.parent.mkdir(parents=True, exist_ok=True)
+        for path in (directory.root, directory.spools, directory.sessions):
+            make_private(path)
+    except OSError as error:
+        raise PrivateDirectoryUnsafe(root, f"cannot be made ({error.strerror})") from error
     return directory
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_schema.subjects import Address
-from fairlead_service.config.configuration import Config
+from fairlead_service.config.configuration import Config, load
 from fairlead_service.config.context import ContextConfig
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_tools import private_directory
@@ -30,8 +30,7 @@ PLANTED = "planted by another session"
 @pytest.fixture
 def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrivateDirectory:
     """A private directory inside the location, with a spool of another session."""
-    monkeypatch.setattr(PRIVATE, "_hidden", set())
-    monkeypatch.setattr(PRIVATE, "_read_only", set())
+    monkeypatch.setattr(PRIVATE, "_access", {})
     config = Config(
         tools=ToolsConfig(spool_dir=str(tmp_path / "private"), sandbox="none"),
         context=ContextConfig(cache=str(tmp_path / "cache")),
@@ -39,7 +38,7 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrivateDirectory
     directory = hide_private_directories(config)
     (directory.spools / "other").write_text(PLANTED)
     for name in ("pages", "skills"):
-        (tmp_path / "cache" / name).mkdir()
+        (tmp_path / "cache" / name).mkdir(parents=True)
         (tmp_path / "cache" / name / "text").write_text(PLANTED)
     (tmp_path / "plain").write_text("plain\n")
     (tmp_path / "link").symlink_to(directory.spools)
@@ -173,3 +172,33 @@ def test_nothing_is_private_until_it_is_hidden(tmp_path: Path) -> None:
     assert directories.is_hidden(tmp_path / "inner/deep")
     assert not directories.is_hidden(tmp_path / "inner-not")
     assert directories.hidden == (tmp_path / "inner",)
+
+
+def test_the_innermost_directory_decides(tmp_path: Path) -> None:
+    """B6: the state of a stack is hidden, and the skills inside it can be read."""
+    directories = PrivateDirectories()
+    directories.hide(tmp_path, tmp_path / "cache/pages")
+    directories.forbid_changes(tmp_path / "cache")
+
+    assert directories.is_hidden(tmp_path / "token")
+    assert not directories.is_hidden(tmp_path / "cache/skills/a")
+    assert directories.is_read_only(tmp_path / "cache/skills/a")
+    assert directories.is_hidden(tmp_path / "cache/pages/a")
+
+
+async def test_configured_directories_are_closed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B6: for example the state of a stack, which may lie inside a location."""
+    monkeypatch.setattr(PRIVATE, "_access", {})
+    (tmp_path / ".fairlead").mkdir()
+    (tmp_path / ".fairlead/token").write_text(PLANTED)
+    env = {
+        "FAIRLEAD_TOOLS_PRIVATE_DIRECTORIES": f"/nowhere:{tmp_path / '.fairlead'}",
+        "FAIRLEAD_TOOLS_SPOOL_DIR": str(tmp_path / "private"),
+    }
+
+    hide_private_directories(load(None, env))
+
+    assert await failure_of(tool("read"), tmp_path, path=".fairlead/token")
+    assert PLANTED not in text(await run_call(tool("grep"), tmp_path, pattern="."))

@@ -15,8 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fairlead_session.calls.lifecycle import Failed, Succeeded
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import glob, grep
+from fairlead_tools.files.search import search
 from fairlead_tools.files.search.finder import FileFinder
 from fairlead_tools.files.search.search import COMMON, SearchEngine
 from services.tools.tests.file_calls import (
@@ -25,6 +27,7 @@ from services.tools.tests.file_calls import (
     required_permissions,
     run_call,
     text,
+    try_call,
 )
 
 RG = shutil.which("rg")
@@ -524,3 +527,28 @@ def test_our_own_finder_is_a_program_too(tmp_path: Path) -> None:
 
     assert process.returncode == 2
     assert process.stderr.startswith(b"regex parse error")
+
+
+async def test_one_endless_line_does_not_take_the_memory_of_the_machine(
+    engine: SearchEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B10: a program that holds a whole line is refused the memory, and only the search fails."""
+    monkeypatch.setattr(search, "MEMORY_BYTES_MAX", 64 << 20)
+    (tmp_path / "a.txt").write_bytes(b"x" * (128 << 20))
+
+    result = await try_call(grep.tool(engine), tmp_path, pattern="y")
+
+    assert isinstance(result, Succeeded) == (engine.program is None)
+    assert engine.program is None or result == Failed("Unable to search .: it cannot be read")
+
+
+async def test_a_sparse_file_does_not_hold_up_a_search(
+    engine: SearchEngine, tmp_path: Path
+) -> None:
+    """B10: a file with zero bytes is not searched to its end."""
+    with (tmp_path / "sparse.txt").open("wb") as file:
+        file.truncate(1 << 40)
+    (tmp_path / "small.txt").write_text("needle\n")
+
+    async with asyncio.timeout(30):
+        assert await find_lines(engine, tmp_path, pattern="needle") == [("small.txt", 1, "needle")]

@@ -34,10 +34,14 @@ def cache_directory(settings: ContextConfig) -> Path:
     try:
         configured.mkdir(parents=True, exist_ok=True)
     except OSError:
-        fallback = Path(tempfile.gettempdir()) / f"fairlead-cache-{os.getuid()}"
-        make_private(fallback)
-        return fallback
+        make_private(fallback_directory())
+        return fallback_directory()
     return configured
+
+
+def fallback_directory() -> Path:
+    """The directory for downloads where the configured one cannot be made."""
+    return Path(tempfile.gettempdir()) / f"fairlead-cache-{os.getuid()}"
 
 
 class WebClient:

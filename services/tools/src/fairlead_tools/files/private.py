@@ -5,37 +5,43 @@ forbidden for the whole process and not for a call, so no tool can forget to ask
 """
 
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
+
+Access: TypeAlias = Literal["none", "read"]
 
 
 class PrivateDirectories:
-    """Directories that tools may not touch, and directories that tools may only read."""
+    """Directories that tools may not touch or only read. The innermost directory of a path counts."""
 
     def __init__(self) -> None:
-        self._hidden: set[Path] = set()
-        self._read_only: set[Path] = set()
+        self._access: dict[Path, Access] = {}
 
     @property
     def hidden(self) -> tuple[Path, ...]:
         """The directories that no tool may touch, by path."""
-        return tuple(sorted(self._hidden))
+        return tuple(sorted(path for path, access in self._access.items() if access == "none"))
 
     def hide(self, *directories: Path) -> None:
         """Keep every tool out of these directories."""
-        self._hidden.update(directory.resolve() for directory in directories)
+        self._access.update({directory.resolve(): "none" for directory in directories})
 
     def forbid_changes(self, *directories: Path) -> None:
         """Let tools read in these directories, and change nothing."""
-        self._read_only.update(directory.resolve() for directory in directories)
+        self._access.update({directory.resolve(): "read" for directory in directories})
 
     def is_hidden(self, path: Path) -> bool:
         """Whether no tool may touch a path without links."""
-        return any(path.is_relative_to(directory) for directory in self._hidden)
+        return self._innermost(path) == "none"
 
     def is_read_only(self, path: Path) -> bool:
         """Whether no tool may change a path without links."""
-        read_only = self._hidden | self._read_only
-        return any(path.is_relative_to(directory) for directory in read_only)
+        return self._innermost(path) is not None
+
+    def _innermost(self, path: Path) -> Access | None:
+        if not self._access:
+            return None
+        parents = (self._access.get(place) for place in (path, *path.parents))
+        return next((access for access in parents if access is not None), None)
 
 
 PRIVATE: Final = PrivateDirectories()

@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import shutil
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -23,6 +24,7 @@ from fairlead_tools.files.search.record import MatchedLine, confirm_match, is_fi
 
 RECORD_BYTES_MAX: Final = 64 << 10
 SEARCH_S: Final = 60.0
+MEMORY_BYTES_MAX: Final = 1 << 30
 
 _FAILED: Final = 2
 _COMPLAINT_MAX: Final = 4_096
@@ -174,8 +176,9 @@ async def _spawn(directory: Path, command: tuple[str, ...]) -> Process:
     descriptor = await asyncio.to_thread(_open, directory)
     try:
         here = f"/proc/self/fd/{descriptor}" if sys.platform == "linux" else str(directory)
-        return await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             *command,
+            env={},
             cwd=here,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=PIPE,
@@ -185,6 +188,15 @@ async def _spawn(directory: Path, command: tuple[str, ...]) -> Process:
         )
     finally:
         os.close(descriptor)
+    _limit(process.pid)
+    return process
+
+
+def _limit(pid: int) -> None:
+    """Limit the memory of a search. A program that holds whole lines holds whole hostile files."""
+    if sys.platform == "linux":
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
 
 
 def _open(directory: Path) -> int:
@@ -200,7 +212,7 @@ async def _check_exit(process: Process, search_end: SearchEnd, *, has_results: b
         return
     assert process.stderr is not None, "its complaints are ours"
     complaint = await process.stderr.read(_COMPLAINT_MAX)
-    if await process.wait() < _FAILED:
+    if 0 <= await process.wait() < _FAILED:
         return
     if _PATTERN_ERROR.search(complaint):
         raise BadSearch
