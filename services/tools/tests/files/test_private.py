@@ -112,7 +112,7 @@ async def test_no_command_begins_in_a_private_directory(private: PrivateDirector
         tool("bash"), private.root.parent, command="cat other", workdir="link"
     )
 
-    assert message == "No such working directory: link"
+    assert message.startswith("No such working directory: link")
 
 
 def test_only_the_owner_may_enter(tmp_path: Path) -> None:

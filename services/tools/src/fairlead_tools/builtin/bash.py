@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from fairlead_schema.tools.content import TextContent
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.input_paths import NO_LOCATION
+from fairlead_tools.builtin.working_directory import find_directories, open_working_directory
 from fairlead_tools.files.path import approval_patterns
 from fairlead_tools.files.private import PRIVATE
 from fairlead_tools.private_directory import PrivateDirectory
@@ -114,7 +114,7 @@ class BashTool:
         """Run the command to its end or its time limit. Its output is kept in both cases."""
         location, directory = await asyncio.to_thread(self._places, request, context)
         self._check(context.key, location, directory)
-        descriptor = await asyncio.to_thread(_open_directory, directory)
+        descriptor = await asyncio.to_thread(open_working_directory, directory)
         spool = Spool(self.private.spools, self.settings.spool_bytes_max)
         try:
             with sandbox_descriptors() if self.sandbox else nullcontext() as inner:
@@ -179,9 +179,9 @@ class BashTool:
 
     def _places(self, request: BashInput, context: CallContext) -> tuple[Path, Path]:
         """The location and the working directory, with links followed. Raises CallFailed."""
-        location, directory = _places(request, context)
+        location, directory = find_directories(context.location.directory, request.workdir)
         if PRIVATE.is_hidden(directory):
-            raise CallFailed(f"No such working directory: {request.workdir or '.'}")
+            raise CallFailed(f"No such working directory: {request.workdir} in {location}")
         if self.sandbox is not None and not directory.is_relative_to(location):
             raise CallFailed(
                 f"The working directory is outside the location: {directory}. Commands run in a "
@@ -216,34 +216,6 @@ class _OutputSink:
         await self._context.emit_output(self._decoder.decode(piece))
         recent = TextContent(text=self._spool.recent.decode(errors="replace"))
         await self._context.report({"bytes": self._spool.bytes}, (recent,))
-
-
-def _places(request: BashInput, context: CallContext) -> tuple[Path, Path]:
-    """The location and the working directory, with links followed. Raises CallFailed."""
-    try:
-        location = Path(context.location.directory).resolve(strict=True)
-    except (OSError, RuntimeError, ValueError) as error:
-        name = context.location.directory
-        raise CallFailed(f"{NO_LOCATION}: {name}") from error
-    try:
-        directory = (location / (request.workdir or ".")).resolve(strict=True)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise CallFailed(f"No such working directory: {request.workdir} in {location}") from error
-    if not directory.is_dir():
-        raise CallFailed(f"The working directory is not a directory: {directory}")
-    return location, directory
-
-
-def _open_directory(directory: Path) -> int:
-    """Open the directory, so that a later rename cannot change it. Raises CallFailed."""
-    try:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        if Path(f"/proc/self/fd/{descriptor}").readlink() == directory:
-            return descriptor
-        os.close(descriptor)
-    except OSError as error:
-        raise CallFailed(f"The working directory cannot be opened: {directory}") from error
-    raise CallFailed(f"The working directory changed while it was opened: {directory}")
 
 
 def _check_sandbox(
