@@ -55,9 +55,13 @@ class ServiceContext:
         return own | (self._tool_directories() if name == "tools" else {})
 
     def _tool_directories(self) -> dict[str, str]:
-        """Where tools keep temporary files and downloads, unless the configuration says where."""
+        """Where tools keep temporary files and downloads, unless the configuration says where.
+
+        No tool may touch the state, which often lies inside a location and contains tokens.
+        """
         tools, context = self.config.config.tools, self.config.config.context
-        directories: dict[str, str] = {}
+        private = (*tools.private_directories, str(self.state.root))
+        directories = {"FAIRLEAD_TOOLS_PRIVATE_DIRECTORIES": os.pathsep.join(private)}
         if "spool_dir" not in tools.model_fields_set:
             directories["FAIRLEAD_TOOLS_SPOOL_DIR"] = str(self.state.tools)
         if "cache" not in context.model_fields_set:
