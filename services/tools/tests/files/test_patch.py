@@ -1,6 +1,7 @@
 """Patches: their grammar, how lines match, and the text they produce."""
 
 import difflib
+import time
 
 import pytest
 from hypothesis import given
@@ -210,3 +211,33 @@ def test_a_diff_of_large_texts_is_bounded() -> None:
 
     assert (file_diff.additions, file_diff.deletions) == (100_000, 100_000)
     assert len(file_diff.patch) < PATCH_LENGTH_MAX + 100
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=30), st.lists(st.sampled_from("ab"), min_size=1))
+def test_the_first_place_is_found_where_lines_repeat(have: list[str], want: list[str]) -> None:
+    """B10: the linear search finds what a simple search finds."""
+    text = "".join(f"{line}\n" for line in have)
+    chunk = Chunk((*((" ", line) for line in want), ("+", "new")))
+    places = [at for at in range(len(have)) if have[at : at + len(want)] == want]
+
+    if not places:
+        with pytest.raises(LinesNotFound):
+            apply_chunks(text, (chunk,))
+        return
+    end = places[0] + len(want)
+    expected = [*have[:end], "new", *have[end:]]
+    assert apply_chunks(text, (chunk,)) == "".join(f"{line}\n" for line in expected)
+
+
+def test_a_hostile_patch_takes_time_in_proportion_to_its_size() -> None:
+    """B10: a thread that looks for lines cannot be stopped, so its work is bounded."""
+    text = "x\n" * 200_000
+    long = Chunk((*((" ", "x") for _ in range(20_000)), ("-", "y")))
+
+    start = time.process_time()
+    with pytest.raises(LinesNotFound, match="cannot find these lines"):
+        apply_chunks(text, (long,))
+    with pytest.raises(LinesNotFound, match="split the patch"):
+        apply_chunks(text, (Chunk((("-", "y"),)),) * 200)
+
+    assert time.process_time() - start < 20

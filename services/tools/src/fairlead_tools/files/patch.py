@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+# Every chunk may look through the whole file. A thread that looks cannot be stopped.
+WORK_MAX: Final = 20_000_000
 BEGIN: Final = "*** Begin Patch"
 END: Final = "*** End Patch"
 ADD: Final = "*** Add File:"
@@ -109,6 +111,8 @@ def apply_chunks(text: str, chunks: tuple[Chunk, ...]) -> str:
     if rest:
         lines.append(rest + ending)
     bare = [line.removesuffix("\r") for line in lines]
+    if len(bare) * len(chunks) > WORK_MAX:
+        raise LinesNotFound("the patch has too many chunks for so long a file: split the patch")
     result: list[str] = []
     appended: list[str] = []
     position = 0
@@ -243,11 +247,31 @@ def _find_lines(lines: list[str], needle: tuple[str, ...], at: int, *, last: boo
 def _first_match(lines: list[str], needle: tuple[str, ...], starts: range) -> int | None:
     for form in (str, str.rstrip, str.strip, _plain):
         want = [form(line) for line in needle]
-        have = [form(line) for line in lines[starts.start :]] if starts else []
-        for at in range(len(starts)):
-            if have[at] == want[0] and have[at : at + len(want)] == want:
-                return starts.start + at
+        have = [form(line) for line in lines[starts.start : starts.stop - 1 + len(want)]]
+        at = _find_sequence(have, want) if starts else None
+        if at is not None:
+            return starts.start + at
     return None
+
+
+def _find_sequence(have: list[str], want: list[str]) -> int | None:
+    """Where the wanted lines stand, in time proportional to the lines (Knuth, Morris, Pratt)."""
+    shorter = [0]
+    for line in want[1:]:
+        shorter.append(_extend(want, shorter, shorter[-1], line))
+    matched = 0
+    for at, line in enumerate(have):
+        matched = _extend(want, shorter, matched, line)
+        if matched == len(want):
+            return at + 1 - matched
+    return None
+
+
+def _extend(want: list[str], shorter: list[int], matched: int, line: str) -> int:
+    """How many wanted lines are matched after one more line."""
+    while matched and line != want[matched]:
+        matched = shorter[matched - 1]
+    return matched + (line == want[matched])
 
 
 def _plain(line: str) -> str:
