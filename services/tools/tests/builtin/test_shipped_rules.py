@@ -11,6 +11,7 @@ import pytest
 from fairlead_service.config.configuration import Config, load
 from fairlead_session.people.permission import effect, is_hidden, judge
 from fairlead_tools.builtin import bash, read, write
+from fairlead_tools.private_directory import open_private_directory
 from fairlead_tools.registry.tool import CallFailed, Tool
 from services.tools.tests.file_calls import required_permissions
 
@@ -203,7 +204,9 @@ def test_no_shipped_rule_is_about_everything(path: Path) -> None:
 async def test_a_call_is_judged_as_a_worker_judges_it(place: Path, path: Path) -> None:
     """B7: the needs of real calls, not only texts."""
     config = shipped(path)
-    shell = bash.tool(config.tools)
+    # A sandbox would refuse the directory outside before anybody is asked.
+    unconfined = config.tools.model_copy(update={"sandbox": "none"})
+    shell = bash.tool(unconfined, open_private_directory(str(place.parent / "private")))
 
     assert await effect_on(config, shell, place, command="git status") == "allow"
     assert await effect_on(config, shell, place, command="git status; id") == "ask"

@@ -27,7 +27,7 @@ from fairlead_tools.shell import command as shell
 from fairlead_tools.shell import environment, scan
 from fairlead_tools.shell.confinement import confine
 from fairlead_tools.shell.sandbox import (
-    LocationRefused,
+    NotConfinable,
     Sandbox,
     SandboxDescriptors,
     SandboxPlace,
@@ -170,7 +170,7 @@ class BashTool:
         place = SandboxPlace(location, directory, temporary, PRIVATE.hidden)
         try:
             argv = await asyncio.to_thread(sandbox.wrap, command.argv, place, descriptors)
-        except LocationRefused as error:
+        except NotConfinable as error:
             raise CallFailed(
                 f"A sandbox cannot confine a command in {location}: open a session in a directory "
                 "below it"

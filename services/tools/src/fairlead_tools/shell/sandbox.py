@@ -32,7 +32,7 @@ class SandboxUnavailable(ConfigError):
         super().__init__("configuration", "tools.sandbox", reason)
 
 
-class LocationRefused(Exception):
+class NotConfinable(Exception):
     """A directory that a sandbox cannot make writable without opening the whole machine."""
 
 
@@ -83,10 +83,10 @@ class Sandbox:
     ) -> tuple[str, ...]:
         """The command line that runs a command inside: the location writable, the system readable.
 
-        Raises LocationRefused.
+        Raises NotConfinable.
         """
         if place.location == Path("/") or place.location.parts[1] in {"proc", "sys"}:
-            raise LocationRefused(str(place.location))
+            raise NotConfinable(str(place.location))
         remove_mount_links(place)
         readable = (*self.read, *(NETWORK if self.network else ()))
         return (
