@@ -30,11 +30,14 @@ class SessionArchived(Event):
 class SessionPurged(Event):
     """The session is erased. Only this event stays in its log, and no event follows.
 
-    The event keeps the id in use, so that nobody creates another session with the same id.
+    The event keeps the id in use, so that nobody creates another session with the same id. It also
+    keeps what the session used, without its child sessions, because a purge gives nothing back.
     """
 
     type: ClassVar[str] = "session.purged"
     visibility: ClassVar[Visibility] = "notice"
+    cost: float | None = None
+    tokens: int | None = None
 
 
 class BudgetSet(Event):

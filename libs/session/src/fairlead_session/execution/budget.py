@@ -47,11 +47,14 @@ def total_usage(session: Session) -> tuple[float, int]:
 
     A complete stream counts at once, although its step ends only when its calls are settled.
     """
-    usage = session.usage
-    cost, tokens = (
-        usage.cost + usage.children.cost,
-        count_tokens(usage.tokens) + usage.children.tokens,
-    )
+    cost, tokens = own_usage(session)
+    children = session.usage.children
+    return cost + children.cost, tokens + children.tokens
+
+
+def own_usage(session: Session) -> tuple[float, int]:
+    """The cost and the tokens of a session without its child sessions."""
+    cost, tokens = session.usage.cost, count_tokens(session.usage.tokens)
     attempt = session.turn.attempt
     finished = None if attempt is None else attempt.finished
     if finished is not None:

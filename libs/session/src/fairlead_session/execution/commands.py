@@ -23,6 +23,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
+from fairlead_session.execution.budget import own_usage
 from fairlead_session.execution.rest import rest_rule
 from fairlead_session.next_move import is_moving
 from fairlead_session.people.pending import close_asks, withdraw_continue_question
@@ -145,7 +146,10 @@ def archive(session: Session) -> Events:
 
 def purge(session: Session) -> Events:
     """Delete the session for ever. The event stands alone, because it must be the last one."""
-    return () if session.profile is None else (SessionPurged(),)
+    if session.profile is None:
+        return ()
+    cost, tokens = own_usage(session)
+    return (SessionPurged(cost=cost or None, tokens=tokens or None),)
 
 
 def is_at_rest(session: Session) -> bool:
