@@ -155,3 +155,23 @@ async def test_a_store_that_is_not_there_says_so(own_server: Server) -> None:
             await eventlog.outputs.remove_all(AT)
         with pytest.raises(LogUnavailable):
             await eventlog.outputs.put(AT, "out_1", pieces(b"x"), mime="text/plain")
+
+
+async def test_the_stored_bytes_of_a_tenant_follow_its_outputs(eventlog: EventLog) -> None:
+    """B11: short outputs count exactly, long ones up to a chunk more, and other tenants not at all."""
+    outputs, own = eventlog.outputs, Address("counted", "ses_counted")
+    assert await outputs.stored_bytes("counted") == 0
+
+    for part in (b"x" * 1000, b"", b"y" * 24):
+        await outputs.put(own, ids.output_id(), pieces(part), mime="text/plain")
+    await outputs.put(
+        Address("counted-not", "ses_1"), ids.output_id(), pieces(b"z" * 99), mime="text/plain"
+    )
+    assert await outputs.stored_bytes("counted") == 1024
+
+    long = 2 * CHUNK_BYTES + 5
+    await outputs.put(own, ids.output_id(), pieces(b"x" * long), mime="text/plain")
+    assert 1024 + long <= await outputs.stored_bytes("counted") < 1024 + long + CHUNK_BYTES
+
+    await outputs.remove_all(own)
+    assert await outputs.stored_bytes("counted") == 0

@@ -284,6 +284,12 @@ class OutputStore(Protocol):
         Raises LogUnavailable, also for an output that ends too early.
         """
 
+    async def stored_bytes(self, tenant: TenantId) -> int:
+        """The bytes of all outputs of a tenant. A long output counts up to one chunk too much.
+
+        Raises LogUnavailable, StreamMissing.
+        """
+
     async def remove_all(self, at: Address) -> None:
         """Delete every output of a session, also outputs that no event names.
 

@@ -1,4 +1,4 @@
-"""The context of every command: the log, cached sessions, one writer, and the waker."""
+"""The context of every command: the log, cached sessions, one writer, quotas, and the waker."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import SessionBusy
 from fairlead_eventlog.session_cache import SessionCache, Versioned
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
+from fairlead_eventlog.tenant_totals import TenantTotalsReader
+from fairlead_ingest.quotas import QuotaCheck
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.waker import Waker
 from fairlead_schema.errors import ServiceUnavailable
@@ -47,6 +49,7 @@ class CommandContext:
             eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=settings.cache_sessions_max
         )
         self.waker = Waker(eventlog, self._cache, settings.wake_timings)
+        self.quotas = QuotaCheck(TenantTotalsReader(eventlog.requests), settings.config)
         self._writer = SessionWriter(eventlog.log, self._cache, ids, tries_max=APPEND_TRIES)
 
     async def load(self, at: Address) -> Session:

@@ -1,65 +1,123 @@
-"""Answers how much a tenant has used, so that runners can keep its budget."""
+"""Answers what a tenant has and uses, so that other services can keep its budget and its quotas."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import psycopg
 from faststream import Context
 
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.ports import OutputStore
 from fairlead_projector import database
-from fairlead_projector.database import query
+from fairlead_projector.database import Connection, query
 from fairlead_schema import subjects
+from fairlead_schema.commands.quota import AskTenantTotals, TenantTotals
 from fairlead_schema.errors import Refused, ServiceUnavailable
-from fairlead_schema.model import Model
+from fairlead_schema.ids import TenantId
 from fairlead_service.rpc.answers import Refusals
 from fairlead_service.rpc.server import ANY_TENANT, RpcServer, TenantParam
 
-DSN: Final = "dsn"
-DsnDep: TypeAlias = Annotated[str, Context(DSN)]
+TOTALS: Final = "tenant_totals"
+# The server lists every stored output of a tenant for its sum, so the sum is kept for a while.
+OUTPUTS_FRESH_S: Final = 10.0
+TENANTS_MAX: Final = 10_000
 
 
-class AskSpending(Model):
-    """An empty request; its subject names the tenant."""
+class TenantTotalsStore:
+    """Reads the totals of tenants through one connection, which it opens again after a failure."""
+
+    def __init__(self, dsn: str, outputs: OutputStore) -> None:
+        self._dsn = dsn
+        self._outputs = outputs
+        self._connection: Connection | None = None
+        self._lock = asyncio.Lock()
+        self._output_bytes: dict[TenantId, tuple[float, int]] = {}
+
+    async def load(self, tenant: TenantId) -> TenantTotals:
+        """The totals of a tenant now. Raises psycopg.Error."""
+        output_bytes = await self._count_outputs(tenant)
+        async with self._lock:
+            try:
+                row = await self._fetch(tenant)
+            except psycopg.OperationalError:
+                # A connection to an earlier server fails once. A second failure is the caller's.
+                await self.close()
+                row = await self._fetch(tenant)
+        assert row is not None, "sums are always one row"
+        cost, tokens, sessions, log_bytes, turns, calls, pending = row
+        return TenantTotals(
+            cost=float(cost),
+            tokens=int(tokens),
+            sessions=sessions,
+            log_bytes=log_bytes,
+            output_bytes=output_bytes,
+            turns=turns,
+            calls=calls,
+            pending=pending,
+        )
+
+    async def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _fetch(self, tenant: TenantId) -> tuple[Any, ...] | None:
+        if self._connection is None:
+            self._connection = await database.connect(self._dsn)
+        cursor = await self._connection.execute(query("tenant_totals"), {"tenant": tenant})
+        return await cursor.fetchone()
+
+    async def _count_outputs(self, tenant: TenantId) -> int:
+        """The bytes of stored outputs, some seconds old. The last sum holds while NATS is away."""
+        now = time.monotonic()
+        counted_at, size = self._output_bytes.get(tenant, (now - OUTPUTS_FRESH_S, 0))
+        if now - counted_at < OUTPUTS_FRESH_S:
+            return size
+        try:
+            size = await self._outputs.stored_bytes(tenant)
+        except LogError:
+            return size
+        if len(self._output_bytes) >= TENANTS_MAX:
+            self._output_bytes.clear()
+        self._output_bytes[tenant] = (now, size)
+        return size
 
 
-class TenantSpending(Model):
-    """The sum over all sessions of a tenant."""
-
-    cost: float
-    tokens: int
+TotalsDep: TypeAlias = Annotated[TenantTotalsStore, Context(TOTALS)]
 
 
 @asynccontextmanager
-async def serve_usage(nats_url: str, dsn: str) -> AsyncIterator[None]:
+async def serve_usage(nats_url: str, dsn: str, outputs: OutputStore) -> AsyncIterator[None]:
     """Answer usage requests until the block ends."""
-    server = usage_server(nats_url, dsn)
+    totals = TenantTotalsStore(dsn, outputs)
+    server = usage_server(nats_url, totals)
     await server.start()
     try:
         yield
     finally:
         await server.stop()
+        await totals.close()
 
 
-def usage_server(nats_url: str, dsn: str) -> RpcServer:
+def usage_server(nats_url: str, totals: TenantTotalsStore) -> RpcServer:
     """The server of the verb `spending`, the only verb of the projector."""
     server = RpcServer(nats_url, name="projector", refusals=REFUSALS)
-    server.provide(DSN, dsn)
-    server.serve("spending", subjects.tenant_usage(ANY_TENANT), tenant_spending)
+    server.provide(TOTALS, totals)
+    server.serve("spending", subjects.tenant_usage(ANY_TENANT), tenant_totals)
     return server
 
 
-async def tenant_spending(
-    dsn: DsnDep,
+async def tenant_totals(
+    totals: TotalsDep,
     tenant: TenantParam,
-    command: AskSpending,  # noqa: ARG001 - the server parses and documents it
-) -> TenantSpending:
-    """`spending`: what all sessions of a tenant have used."""
-    async with await database.connect(dsn) as connection:
-        cursor = await connection.execute(query("tenant_spending"), {"tenant": tenant})
-        row = await cursor.fetchone()
-    assert row is not None, "a sum is always one row"
-    return TenantSpending(cost=float(row[0]), tokens=int(row[1]))
+    command: AskTenantTotals,  # noqa: ARG001 - the server parses and documents it
+) -> TenantTotals:
+    """`spending`: what all sessions of a tenant have and use."""
+    return await totals.load(tenant)
 
 
 def _unavailable(error: psycopg.Error) -> Refused:

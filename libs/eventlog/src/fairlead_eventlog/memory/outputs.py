@@ -37,6 +37,9 @@ class MemoryOutputs:
         for start in range(0, len(rest), PIECE_BYTES):
             yield rest[start : start + PIECE_BYTES]
 
+    async def stored_bytes(self, tenant: TenantId) -> int:
+        return sum(len(whole) for (owner, _), (whole, _) in self.outputs.items() if owner == tenant)
+
     async def remove_all(self, at: Address) -> None:
         for output_id in [id_ for id_, session in self._sessions.items() if session == at]:
             del self._sessions[output_id]

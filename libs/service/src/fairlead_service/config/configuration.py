@@ -14,6 +14,7 @@ from typing import Annotated, Any, Self, TypeAlias
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_schema.ids import TenantId
 from fairlead_schema.permission import PermissionRule
 from fairlead_service.config.agents import DENY_ALL, AgentConfig, agents_in_force
@@ -31,6 +32,7 @@ from fairlead_service.config.sections import (
     NatsConfig,
     PostgresConfig,
     ProjectorConfig,
+    QuotaConfig,
     RunnerConfig,
     TenantConfig,
     ToolsConfig,
@@ -59,6 +61,7 @@ class Config(Section):
     provider: dict[str, ProviderConfig] = Field(default_factory=dict)
     agent: dict[str, AgentConfig] = Field(default_factory=dict)
     permissions: tuple[PermissionRule, ...] = ()
+    quota: QuotaConfig = QuotaConfig()
     tenant: dict[str, TenantConfig] = Field(default_factory=dict)
     reference: dict[str, ReferenceConfig] = Field(default_factory=dict)
     location: LocationConfig = LocationConfig()
@@ -119,6 +122,22 @@ class Config(Section):
                 raise ValueError(f"[tenant.{tenant}.mcp.{name}] has no [mcp.{name}] section")
         return self
 
+    def quotas(self, tenant: str) -> QuotaLimits:
+        """The quotas of a tenant: its own, else those of every tenant."""
+        return self._quotas.get(tenant, self._quotas[None])
+
+    @cached_property
+    def _quotas(self) -> dict[str | None, QuotaLimits]:
+        """The quotas of every configured tenant, and under None those of all others."""
+        shared = self.quota.model_dump()
+        own = {name: tenant.quota.model_dump() for name, tenant in self.tenant.items()}
+        return {None: _limits(shared)} | {
+            name: _limits(
+                {key: shared[key] if limit is None else limit for key, limit in quotas.items()}
+            )
+            for name, quotas in own.items()
+        }
+
     def model_ref(self) -> ModelRef | None:
         """The model of a session that names none: the default model, else the newest (O-29)."""
         if self.default_model is not None:
@@ -150,6 +169,11 @@ class Config(Section):
         """The configured model of a reference, if there is one."""
         provider = self.provider.get(ref.provider_id)
         return None if provider is None else provider.model.get(ref.id)
+
+
+def _limits(quotas: Mapping[str, int]) -> QuotaLimits:
+    """Quotas of the file as limits. Zero means no limit."""
+    return QuotaLimits.model_validate({name: limit or None for name, limit in quotas.items()})
 
 
 def load(path: Path | None, env: Mapping[str, str]) -> Config:

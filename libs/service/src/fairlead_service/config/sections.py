@@ -1,12 +1,14 @@
 """The sections of `fairlead.toml` that hold plain settings, one class each."""
 
 import os
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from fairlead_service.config.section import Directory, Section
 from fairlead_service.config.tool_servers import Credentials, SearchServiceConfig
+
+GIB: Final = 1024**3
 
 
 class NatsConfig(Section):
@@ -137,6 +139,28 @@ class AsksConfig(Section):
     expire_s: float | None = Field(default=None, gt=0)
 
 
+class QuotaConfig(Section):
+    """How much each tenant may have. Zero means no limit."""
+
+    sessions: int = Field(default=100_000, ge=0)
+    log_bytes: int = Field(default=50 * GIB, ge=0)
+    output_bytes: int = Field(default=10 * GIB, ge=0)
+    turns: int = Field(default=1_000, ge=0)
+    calls: int = Field(default=2_000, ge=0)
+    pending: int = Field(default=100_000, ge=0)
+
+
+class TenantQuotaConfig(Section):
+    """The quotas of one tenant. `[quota]` holds for those that are absent."""
+
+    sessions: int | None = Field(default=None, ge=0)
+    log_bytes: int | None = Field(default=None, ge=0)
+    output_bytes: int | None = Field(default=None, ge=0)
+    turns: int | None = Field(default=None, ge=0)
+    calls: int | None = Field(default=None, ge=0)
+    pending: int | None = Field(default=None, ge=0)
+
+
 class TenantConfig(Section):
     """The limits of all sessions of a tenant together, and the recovery of its sessions."""
 
@@ -145,6 +169,7 @@ class TenantConfig(Section):
     recovery: Literal["auto", "ask", "hold"] = "auto"
     mcp: dict[str, Credentials] = Field(default_factory=dict)
     location: LocationConfig = LocationConfig()
+    quota: TenantQuotaConfig = TenantQuotaConfig()
 
 
 class CompactionConfig(Section):

@@ -29,6 +29,7 @@ TABLES: Final = (
     "session_ask",
     "session_message",
     "session_event",
+    "tenant_total",
 )
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias, get_args
 from pydantic_core import to_json
 
 from fairlead_eventlog.ports import LogEntry
-from fairlead_projector.projection import asks, session_row
+from fairlead_projector.projection import asks, session_row, tenant_totals
 from fairlead_projector.projection.log_entries import DecodedEntry
 from fairlead_projector.projection.rows import (
     AskKey,
@@ -23,6 +23,7 @@ from fairlead_projector.projection.rows import (
     SessionRow,
     Truncation,
 )
+from fairlead_projector.projection.tenant_totals import SessionShare, TenantChange
 from fairlead_schema.events import (
     InputCancelled,
     InputEdited,
@@ -71,6 +72,14 @@ class RowChanges:
     broken: list[BrokenEntry] = field(default_factory=list)
     purges: dict[Address, int] = field(default_factory=dict)
     """Purged sessions, each with the position of its last word."""
+    shares_before: dict[Address, SessionShare] = field(default_factory=dict)
+    shares_after_purge: dict[Address, SessionShare] = field(default_factory=dict)
+
+    @property
+    def tenants(self) -> list[TenantChange]:
+        """What the batch adds to the totals of its tenants."""
+        after = {at: tenant_totals.share_of(row) for at, row in self.sessions.items()}
+        return tenant_totals.tenant_changes(self.shares_before, after | self.shares_after_purge)
 
 
 def named_messages(batch: Iterable[DecodedEntry]) -> list[MessageKey]:
@@ -88,9 +97,10 @@ def is_revert(decoded: DecodedEntry) -> bool:
     return any(type(recorded.event) is RevertCommitted for recorded in decoded.events)
 
 
-def is_purge(decoded: DecodedEntry) -> bool:
-    """Whether a commit is the last word of its session."""
-    return any(type(recorded.event) is SessionPurged for recorded in decoded.events)
+def find_purge(decoded: DecodedEntry) -> SessionPurged | None:
+    """The last event of a session, if the commit has it."""
+    events = (recorded.event for recorded in decoded.events)
+    return next((event for event in events if isinstance(event, SessionPurged)), None)
 
 
 def fold_batch(
@@ -100,12 +110,18 @@ def fold_batch(
     changes = RowChanges()
     for decoded in batch:
         at, position = decoded.entry.at, decoded.entry.position
-        if is_purge(decoded):
+        known = sessions.get(at)
+        share = tenant_totals.share_of(None if known is None else known.row)
+        changes.shares_before.setdefault(at, share)
+        if (purged := find_purge(decoded)) is not None:
             # All rows of the session go, also those of a broken session.
             sessions.pop(at, None)
             changes.purges[at] = position
+            changes.shares_after_purge[at] = tenant_totals.share_after_purge(
+                share, purged, len(decoded.entry.payload)
+            )
             continue
-        session = sessions.get(at) or _create_session(decoded)
+        session = known or _create_session(decoded)
         if session and session.row.broken is not None:
             continue
         reason = decoded.reason or _sequence_error(session, decoded.events)
@@ -116,6 +132,7 @@ def fold_batch(
             session.row.broken, session.row.seq = reason, max(session.row.seq, 1)
             changes.broken.append(BrokenEntry(decoded.entry, reason))
         session.row.position = position
+        session.row.log_bytes += len(decoded.entry.payload)
         sessions[at], changes.sessions[at] = session, session.row
     return changes
 
@@ -159,6 +176,7 @@ def _apply_commit(session: ProjectedSession, decoded: DecodedEntry, changes: Row
         session_row.apply_event(session, recorded)
     session.row.seq = decoded.events[-1].seq
     asks.update_waiting(session)
+    tenant_totals.note_started_calls(session, decoded.events)
 
 
 def _apply_to_messages(

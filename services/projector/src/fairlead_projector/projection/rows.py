@@ -13,7 +13,7 @@ from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
-from fairlead_session.state.execution import Execution
+from fairlead_session.state.execution import CallKey, Execution
 
 # The characters that the text format of COPY reserves.
 _UNSAFE: Final = re.compile(r"[\\\t\n\r]")
@@ -55,6 +55,9 @@ class SessionRow:
     budget_tokens: int | None = None
     broken: str | None = None
     asks: int = 0
+    log_bytes: int = 0
+    started_calls: tuple[CallKey, ...] = ()
+    """The open calls that a worker has started."""
     waiting: bool = False
     """Whether every open call waits for a person, so that nothing else can move the session."""
 

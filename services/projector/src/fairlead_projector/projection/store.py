@@ -24,10 +24,11 @@ from fairlead_schema.events.session import RevertState
 from fairlead_schema.message import MESSAGE
 from fairlead_schema.record import Recorded, RecordError, decode_event
 from fairlead_schema.subjects import Address
-from fairlead_session.state.execution import Execution
+from fairlead_session.state.execution import CallKey, Execution
 
 SESSIONS_MAX: Final = 2_000
 _EXECUTION: Final = TypeAdapter(Execution)
+_CALLS: Final = TypeAdapter(tuple[CallKey, ...])
 
 
 class ShardStore:
@@ -93,6 +94,7 @@ class ShardStore:
                 await connection.execute(query("truncate_inputs"), truncation._asdict())
             for at in changes.purges:
                 await connection.execute(query("purge_session"), at._asdict())
+            await self._write("add_tenant_totals", changes.tenants, shard=self._shard)
             yield
 
     def remember(self, sessions: Mapping[Address, ProjectedSession], changes: RowChanges) -> None:
@@ -112,9 +114,9 @@ class ShardStore:
         """Clear the cache, because a failed transaction left its sessions changed."""
         self._recent.clear()
 
-    async def _write(self, name: str, rows: Iterable[object]) -> None:
+    async def _write(self, name: str, rows: Iterable[object], **more: int) -> None:
         if rows := list(rows):
-            await self._connection.execute(query(name), {"rows": json_rows(rows)})
+            await self._connection.execute(query(name), {"rows": json_rows(rows), **more})
 
     async def _load_sessions(self, wanted: Sequence[Address]) -> dict[Address, ProjectedSession]:
         rows = await self._fetch("load_sessions", wanted)
@@ -188,6 +190,7 @@ def _session_row(row: dict[str, Any], execution: Execution | None) -> SessionRow
             "revert": None if revert is None else RevertState.model_validate(revert),
             "tokens": Tokens.model_validate(row["tokens"]),
             "execution": execution or _EXECUTION.validate_python(row["execution"]),
+            "started_calls": _CALLS.validate_python(row["started_calls"]),
         }
     )
 

@@ -3,7 +3,8 @@
 The layout is that of NATS object stores, so that any client can read it. An object has chunks on one
 subject and a description on another, which its name determines. The description is written last, so an
 object is complete or absent. Names begin with the tenant, so no id reaches an object of another tenant.
-The subject of the chunks names session and output, so that the outputs of a session can be removed.
+The subject of the chunks names session and output, so that the outputs of a session can be removed. It
+also has the length of the first chunk, so that the server's list of subjects gives the bytes of a tenant.
 """
 
 import secrets
@@ -39,15 +40,19 @@ class JetStreamOutputs:
     async def put(
         self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
     ) -> StoredOutput:
-        nuid = f"{at.tenant}.{at.session_id}.{output_id}.{secrets.token_hex(11)}"
+        chunks = _cut(pieces, self._chunk_bytes)
+        # An empty output has a chunk too: its subject names the session.
+        first = await anext(chunks, b"")
+        length = f"{len(first)}-{secrets.token_hex(11)}"
+        nuid = f"{at.tenant}.{at.session_id}.{output_id}.{length}"
         try:
-            size, chunks, digest = await self._store_chunks(_chunk_subject(nuid), pieces)
+            size, count, digest = await self._store_chunks(_chunk_subject(nuid), first, chunks)
             description = {
                 "name": _name(at.tenant, output_id),
                 "bucket": OUTPUT_BUCKET,
                 "nuid": nuid,
                 "size": size,
-                "chunks": chunks,
+                "chunks": count,
                 "digest": f"SHA-256={urlsafe_b64encode(digest).decode()}",
                 "mtime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
                 "headers": {MIME: [mime]},
@@ -91,13 +96,13 @@ class JetStreamOutputs:
                     yield rest
             sequence = chunks[-1].sequence + 1
 
+    async def stored_bytes(self, tenant: TenantId) -> int:
+        counts = await self._chunk_counts(_chunk_subject(f"{tenant}.>"))
+        return sum(self._output_bytes(subject, count) for subject, count in counts.items())
+
     async def remove_all(self, at: Address) -> None:
         chunks = _chunk_subject(f"{at.tenant}.{at.session_id}.>")
-        try:
-            info = await self._link.api(f"STREAM.INFO.{OUTPUTS.name}", {"subjects_filter": chunks})
-        except ServerRefusal as refusal:
-            raise stream_error(refusal, OUTPUTS.name) from refusal
-        for subject in info["state"].get("subjects", {}):
+        for subject in await self._chunk_counts(chunks):
             _, _, output_id, _ = subject.removeprefix(_chunk_subject("")).split(".")
             await purge_subject(
                 self._link, OUTPUTS.name, _description_subject(at.tenant, output_id)
@@ -105,28 +110,41 @@ class JetStreamOutputs:
         # The chunks go last: a second call needs them to find the rest.
         await purge_subject(self._link, OUTPUTS.name, chunks)
 
+    async def _chunk_counts(self, subject: str) -> dict[str, int]:
+        """How many chunks there are on each subject that matches, from the server's list."""
+        counts: dict[str, int] = {}
+        while True:
+            wanted = {"subjects_filter": subject, "offset": len(counts)}
+            try:
+                info = await self._link.api(f"STREAM.INFO.{OUTPUTS.name}", wanted)
+            except ServerRefusal as refusal:
+                raise stream_error(refusal, OUTPUTS.name) from refusal
+            page: dict[str, int] = info["state"].get("subjects") or {}
+            counts |= page
+            if not page or len(counts) >= info.get("total", 0):
+                return counts
+
+    def _output_bytes(self, subject: str, chunks: int) -> int:
+        """The bytes of an output. Only the first of several chunks has a known length."""
+        length, dash, _ = subject.rpartition(".")[2].partition("-")
+        first = int(length) if dash and length.isdigit() else self._chunk_bytes
+        return first + (chunks - 1) * self._chunk_bytes
+
     @property
     def _chunk_bytes(self) -> int:
         return min(CHUNK_BYTES, self._link.payload_bytes_max)
 
     async def _store_chunks(
-        self, subject: str, pieces: AsyncIterator[bytes]
+        self, subject: str, first: bytes, others: AsyncIterator[bytes]
     ) -> tuple[int, int, bytes]:
-        """Store the pieces as chunks of one length; the answer is size, number of chunks and digest."""
-        digest, pending, size, chunks = sha256(), bytearray(), 0, 0
-        async for piece in pieces:
-            digest.update(piece)
-            size += len(piece)
-            pending += piece
-            while len(pending) >= self._chunk_bytes:
-                await self._store_message(subject, bytes(pending[: self._chunk_bytes]))
-                del pending[: self._chunk_bytes]
-                chunks += 1
-        if pending or not chunks:
-            # An empty output has a chunk too: its subject names the session.
-            await self._store_message(subject, bytes(pending))
-            chunks += 1
-        return size, chunks, digest.digest()
+        """Store the chunks of an output; the answer is size, number of chunks and digest."""
+        digest, size, count = sha256(first), len(first), 1
+        await self._store_message(subject, first)
+        async for chunk in others:
+            digest.update(chunk)
+            size, count = size + len(chunk), count + 1
+            await self._store_message(subject, chunk)
+        return size, count, digest.digest()
 
     async def _store_message(
         self, subject: str, payload: bytes, headers: dict[str, str] | None = None
@@ -146,6 +164,18 @@ class JetStreamOutputs:
             return None
         description: dict[str, Any] = orjson.loads(message.payload)
         return None if description.get("deleted") else description
+
+
+async def _cut(pieces: AsyncIterator[bytes], length: int) -> AsyncIterator[bytes]:
+    """The pieces as chunks of one length; the last one may be shorter."""
+    pending = bytearray()
+    async for piece in pieces:
+        pending += piece
+        while len(pending) >= length:
+            yield bytes(pending[:length])
+            del pending[:length]
+    if pending:
+        yield bytes(pending)
 
 
 def _name(tenant: TenantId, output_id: OutputId) -> str:

@@ -4,6 +4,7 @@ from typing import Final, assert_never
 
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_ingest.command_context import CommandContext, Committed, ContextDep, Events
+from fairlead_ingest.quotas import quota_error
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.errors import (
     Conflict,
@@ -18,6 +19,7 @@ from fairlead_schema.prompt import Prompt, PromptInput, Receipt
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.server import TenantParam
+from fairlead_session.execution.quota import PROMPT_QUOTAS
 from fairlead_session.input.admission import (
     AdmissionRefusal,
     InboxFull,
@@ -40,9 +42,13 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
     resolved = resolve_prompt(context, command.prompt)
     message_id = command.id or ids.message_id()
     assumed = None if command.id is None else await _bind_id(context, at, command.id)
+    reached = await context.quotas.find_reached(tenant, PROMPT_QUOTAS)
 
     def decide(session: Session) -> Events | AdmissionRefusal:
         _check_model(context, session)
+        # An exact retry adds nothing, so its caller gets the receipt whatever the tenant uses.
+        if reached is not None and message_id not in session.inbox.admissions:
+            raise quota_error(reached)
         return admit(
             session,
             message_id,
@@ -56,6 +62,9 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
     outcome: Committed | AdmissionRefusal = await context.commit(at, decide, assumed=assumed)
     if not isinstance(outcome, Committed):
         raise _admission_error(outcome)
+    if outcome.events:
+        context.quotas.add(tenant, "pending")
+        context.quotas.add(tenant, "log_bytes", len(resolved.text))
     if command.resume:
         context.waker.wake(at)
     return receipt(outcome.session, message_id, resolved)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from fairlead_ingest.command_context import ContextDep
+from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.profile.location import permitted_location
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.session import CreateSession
@@ -18,6 +19,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands
 from fairlead_session.execution.commands import SessionIdUsed
+from fairlead_session.execution.quota import CREATE_QUOTAS
 from fairlead_session.info import info
 from fairlead_session.state.usage import Budget
 
@@ -28,10 +30,14 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSessio
     session = await context.load(at) if command.id else None
     if session is not None and session.profile is not None:
         return info(session)
+    if (reached := await context.quotas.find_reached(tenant, CREATE_QUOTAS)) is not None:
+        raise quota_error(reached)
     created, limits = _created_event(context.settings.config, tenant, command), _limits(command)
     outcome = await context.commit(at, lambda current: commands.create(current, created, limits))
     if isinstance(outcome, SessionIdUsed):
         raise Conflict("The session was purged, and its id is used up", at.session_id)
+    if outcome.events:
+        context.quotas.add(tenant, "sessions")
     return info(outcome.session)
 
 

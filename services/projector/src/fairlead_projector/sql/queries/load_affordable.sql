@@ -9,22 +9,19 @@ WITH resting AS (
      WHERE rested = 'over-budget'
        AND owner IS NULL
        AND broken IS NULL
-), tenants AS (
-    SELECT tenant, sum(cost) AS cost,
-           sum((tokens ->> 'input')::bigint + (tokens ->> 'output')::bigint
-             + (tokens ->> 'reasoning')::bigint + (tokens -> 'cache' ->> 'read')::bigint
-             + (tokens -> 'cache' ->> 'write')::bigint) AS used
-      FROM projection.session
+), total AS (
+    SELECT tenant, sum(cost) AS cost, sum(tokens) AS tokens
+      FROM projection.tenant_total
      WHERE tenant IN (SELECT tenant FROM resting)
      GROUP BY tenant
 )
 SELECT resting.tenant, resting.session_id, resting.seq
   FROM resting
-  JOIN tenants USING (tenant)
+  JOIN total USING (tenant)
   LEFT JOIN unnest(%(tenants)s::text[], %(costs)s::double precision[], %(tokens)s::bigint[])
     AS allowed (tenant, cost, tokens) USING (tenant)
  WHERE (budget_cost IS NULL OR resting.cost < budget_cost)
    AND (budget_tokens IS NULL OR resting.used < budget_tokens)
-   AND (allowed.cost IS NULL OR tenants.cost < allowed.cost)
-   AND (allowed.tokens IS NULL OR tenants.used < allowed.tokens)
+   AND (allowed.cost IS NULL OR total.cost < allowed.cost)
+   AND (allowed.tokens IS NULL OR total.tokens < allowed.tokens)
  LIMIT %(limit)s;

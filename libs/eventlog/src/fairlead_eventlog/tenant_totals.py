@@ -1,0 +1,116 @@
+"""The totals of tenants as the projector counts them, with what this process has added since."""
+
+import asyncio
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.ports import Requests
+from fairlead_schema import subjects
+from fairlead_schema.commands.quota import QuotaName, TenantTotals
+from fairlead_schema.ids import TenantId
+
+TENANTS_MAX: Final = 10_000
+# Additions of one such span are kept as one.
+ADDED_SPAN_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class TotalsTimings:
+    """Pauses that no operator needs to change; tests shorten them."""
+
+    fresh_s: float = 1.0
+    """An answer of this age holds. An older one holds while a new one is on its way."""
+    kept_s: float = 30.0
+    """How long the last answer holds while the projector does not answer."""
+    timeout_s: float = 0.5
+    lag_s: float = 0.3
+    """What a process added so shortly before an answer may be missing in the answer."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What this process knows of a tenant."""
+
+    totals: TenantTotals | None = None
+    loaded_at: float = -math.inf
+    tried_at: float = -math.inf
+    added: list[tuple[float, QuotaName, int]] = field(default_factory=list)
+    loading: asyncio.Task[None] | None = None
+
+
+class TenantTotalsReader:
+    """Asks the projector for the totals of tenants, at most about once a second each."""
+
+    def __init__(self, requests: Requests, timings: TotalsTimings | None = None) -> None:
+        self._requests = requests
+        self._timings = timings or TotalsTimings()
+        self._tenants: dict[TenantId, _Known] = {}
+
+    async def load(self, tenant: TenantId, *, fresh_s: float | None = None) -> TenantTotals | None:
+        """The totals of a tenant; None while the projector does not answer.
+
+        Only the first question waits for the projector, and one with `fresh_s`, which wants an
+        answer of at most that age.
+        """
+        known, timings = self._known(tenant), self._timings
+        now = time.monotonic()
+        age_s = now - known.loaded_at
+        if age_s >= timings.kept_s:
+            known.totals, known.added = None, []
+        wanted_s = timings.fresh_s if fresh_s is None else fresh_s
+        if age_s >= wanted_s and now - known.tried_at >= wanted_s:
+            known.tried_at = now
+            known.loading = asyncio.create_task(self._load(tenant, known))
+        loading = known.loading
+        if loading is not None and (known.totals is None or fresh_s is not None):
+            await asyncio.shield(loading)
+        return _with_added(known)
+
+    def add(self, tenant: TenantId, quota: QuotaName, amount: int = 1) -> None:
+        """Note what this process has added, until an answer of the projector includes it."""
+        known = self._known(tenant)
+        if known.totals is None:
+            return
+        now = time.monotonic()
+        if known.added and known.added[-1][1] == quota and now - known.added[-1][0] < ADDED_SPAN_S:
+            then, _, before = known.added[-1]
+            known.added[-1] = (then, quota, before + amount)
+        else:
+            known.added.append((now, quota, amount))
+
+    def _known(self, tenant: TenantId) -> _Known:
+        known = self._tenants.get(tenant)
+        if known is None:
+            if len(self._tenants) >= TENANTS_MAX:
+                self._tenants.clear()
+            known = self._tenants[tenant] = _Known()
+        return known
+
+    async def _load(self, tenant: TenantId, known: _Known) -> None:
+        asked_at = time.monotonic()
+        try:
+            answer = await self._requests.request(
+                subjects.tenant_usage(tenant), b"{}", timeout_s=self._timings.timeout_s
+            )
+            totals = TenantTotals.model_validate(orjson.loads(answer)["data"])
+        except (LogError, ValueError, KeyError, TypeError):
+            return  # The caller decides without the totals, and the next one asks again.
+        finally:
+            known.loading = None
+        known.totals, known.loaded_at = totals, asked_at
+        since = asked_at - self._timings.lag_s
+        known.added = [added for added in known.added if added[0] > since]
+
+
+def _with_added(known: _Known) -> TenantTotals | None:
+    if known.totals is None or not known.added:
+        return known.totals
+    sums: dict[str, int] = {}
+    for _then, quota, amount in known.added:
+        sums[quota] = sums.get(quota, known.totals.used(quota)) + amount
+    return known.totals.model_copy(update=sums)

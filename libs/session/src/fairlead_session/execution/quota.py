@@ -1,0 +1,37 @@
+"""Quotas of tenants: which one is reached, what is used of each, and how `explain` says so."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from fairlead_schema.commands.quota import (
+    QUOTAS,
+    QuotaLimits,
+    QuotaName,
+    QuotaReached,
+    QuotaUse,
+    TenantTotals,
+)
+
+PROMPT_QUOTAS: Final[tuple[QuotaName, ...]] = ("log_bytes", "pending")
+"""The quotas that a new prompt needs."""
+CREATE_QUOTAS: Final[tuple[QuotaName, ...]] = ("sessions", "log_bytes")
+"""The quotas that a new session needs."""
+
+
+def find_reached(
+    limits: QuotaLimits, totals: TenantTotals, quotas: Iterable[QuotaName]
+) -> QuotaReached | None:
+    """The first of some quotas that allows no more."""
+    for quota in quotas:
+        used, allowed = totals.used(quota), limits.allowed(quota)
+        if allowed is not None and used >= allowed:
+            return QuotaReached(quota, used, allowed)
+    return None
+
+
+def quota_uses(limits: QuotaLimits, totals: TenantTotals) -> tuple[QuotaUse, ...]:
+    """Every quota with what is used and what is allowed."""
+    return tuple(
+        QuotaUse(quota=quota, used=totals.used(quota), allowed=limits.allowed(quota))
+        for quota in QUOTAS
+    )

@@ -1,0 +1,111 @@
+"""The totals of tenants: what each session adds, and what a batch changes. Pure.
+
+A session adds what its row says. A batch changes the totals by the difference between the rows after
+and before, so the totals never depend on how the log was cut into batches. Costs are decimal numbers,
+because their sums do not depend on the order.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
+from decimal import Decimal
+from math import isfinite
+
+from fairlead_projector.projection.rows import ProjectedSession, SessionRow
+from fairlead_schema.events import SessionPurged, ToolStarted
+from fairlead_schema.ids import TenantId
+from fairlead_schema.record import Recorded
+from fairlead_schema.subjects import Address
+from fairlead_session.execution.budget import count_tokens
+from fairlead_session.state.execution import CallKey
+
+
+@dataclass(frozen=True, slots=True)
+class SessionShare:
+    """What one session adds to the totals of its tenant."""
+
+    sessions: int = 0
+    log_bytes: int = 0
+    pending: int = 0
+    turns: int = 0
+    calls: int = 0
+    cost: Decimal = Decimal(0)
+    tokens: int = 0
+
+    def plus(self, other: "SessionShare", sign: int = 1) -> "SessionShare":
+        """The sum of both shares; with sign -1 their difference."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return SessionShare(*(mine + sign * theirs for mine, theirs in pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class TenantChange:
+    """What a batch adds to the totals of a tenant, as the statement reads it."""
+
+    tenant: TenantId
+    sessions: int
+    log_bytes: int
+    pending: int
+    turns: int
+    calls: int
+    cost: Decimal
+    tokens: int
+
+
+NOTHING = SessionShare()
+
+
+def share_of(row: SessionRow | None) -> SessionShare:
+    """What a session adds; nothing if it does not exist."""
+    if row is None:
+        return NOTHING
+    return SessionShare(
+        sessions=1,
+        log_bytes=row.log_bytes,
+        pending=row.pending,
+        turns=int(row.owner is not None),
+        calls=len(row.started_calls),
+        cost=_exact(row.cost),
+        tokens=count_tokens(row.tokens),
+    )
+
+
+def share_after_purge(before: SessionShare, event: SessionPurged, size: int) -> SessionShare:
+    """What a purged session still adds: its cost and tokens, and the bytes of its last event.
+
+    A last event of an earlier release does not say what the session used: the row said so.
+    """
+    cost = before.cost if event.cost is None else _exact(event.cost)
+    tokens = before.tokens if event.tokens is None else event.tokens
+    return SessionShare(log_bytes=size, cost=cost, tokens=tokens)
+
+
+def tenant_changes(
+    before: Mapping[Address, SessionShare], after: Mapping[Address, SessionShare]
+) -> list[TenantChange]:
+    """What a batch changes in the totals of each tenant. Tenants without a change are left out."""
+    totals: dict[TenantId, SessionShare] = {}
+    for at, share in after.items():
+        change = share.plus(before[at], -1)
+        totals[at.tenant] = totals.get(at.tenant, NOTHING).plus(change)
+    return [
+        TenantChange(tenant, *astuple(change))
+        for tenant, change in totals.items()
+        if change != NOTHING
+    ]
+
+
+def note_started_calls(session: ProjectedSession, events: Iterable[Recorded]) -> None:
+    """Keep the calls that a worker has started and nobody has settled, after a commit."""
+    row = session.row
+    started = dict.fromkeys(row.started_calls)
+    for recorded in events:
+        event = recorded.event
+        if isinstance(event, ToolStarted):
+            started[CallKey(event.assistant_message_id, event.call_id)] = None
+    if started:
+        row.started_calls = tuple(call for call in started if call in row.execution.open_calls)
+
+
+def _exact(cost: float) -> Decimal:
+    """A cost as it is written. A cost that is no number counts as nothing: it would stay for ever."""
+    return Decimal(repr(cost)) if isfinite(cost) else Decimal(0)
