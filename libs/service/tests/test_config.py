@@ -225,3 +225,16 @@ def test_settings_of_compaction_come_together_field_by_field(tmp_path: Path) -> 
         2_000,
         True,
     )
+
+
+def test_the_quotas_of_a_tenant_are_its_own_else_those_of_all() -> None:
+    """B11: limits are on without any configuration, and zero takes one away."""
+    tenant = {"acme": {"quota": {"turns": 5, "calls": 0}}}
+    config = Config.model_validate({"quota": {"turns": 9, "pending": 0}, "tenant": tenant})
+
+    own, shared = config.quotas("acme"), config.quotas("other")
+
+    assert (own.turns, own.calls, own.pending) == (5, None, None)
+    assert (shared.turns, shared.calls, shared.pending) == (9, 2_000, None)
+    assert own.sessions == shared.sessions == 100_000
+    assert all(limit is not None for limit in Config().quotas("default").model_dump().values())

@@ -1,0 +1,131 @@
+"""Totals of tenants as a process knows them, and the quota of running work. FINDINGS B11."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+from fairlead_eventlog.memory.requests import MemoryRequests
+from fairlead_eventlog.tenant_quota import WAIT_S, WAIT_S_MAX, RunningQuota, wait_s
+from fairlead_eventlog.tenant_totals import TenantTotalsReader, TotalsTimings
+from fairlead_schema import subjects
+from fairlead_schema.commands.quota import QuotaLimits
+
+ALWAYS_FRESH = TotalsTimings(fresh_s=60.0, lag_s=60.0)
+NEVER_FRESH = TotalsTimings(fresh_s=0.0, kept_s=60.0, lag_s=0.0)
+
+
+class Projector:
+    """Answers with totals, and counts the questions."""
+
+    def __init__(self, **totals: int) -> None:
+        self.requests = MemoryRequests()
+        self.totals = totals
+        self.asked = 0
+        self.requests.answerers[subjects.tenant_usage("acme")] = self.answer
+
+    async def answer(self, _body: bytes) -> bytes:
+        self.asked += 1
+        await asyncio.sleep(0)
+        return json.dumps({"data": self.totals}).encode()
+
+
+def quota_of(
+    projector: Projector, allowed: int | None, on_unknown: Callable[[], None] = lambda: None
+) -> RunningQuota:
+    totals = TenantTotalsReader(projector.requests, ALWAYS_FRESH)
+    limits = QuotaLimits(turns=allowed)
+    return RunningQuota("turns", totals, lambda _tenant: limits, on_unknown=on_unknown)
+
+
+async def test_many_questions_at_once_are_one_request() -> None:
+    projector = Projector(turns=3, logBytes=7)
+    totals = TenantTotalsReader(projector.requests, ALWAYS_FRESH)
+
+    answers = await asyncio.gather(*(totals.load("acme") for _ in range(20)))
+
+    assert {answer and (answer.turns, answer.log_bytes) for answer in answers} == {(3, 7)}
+    assert projector.asked == 1
+
+
+async def test_an_old_answer_holds_while_a_new_one_is_on_its_way() -> None:
+    """Only the first question waits for the projector, so prompts stay quick."""
+    projector = Projector(turns=1)
+    totals = TenantTotalsReader(projector.requests, NEVER_FRESH)
+    await totals.load("acme")
+    projector.totals = {"turns": 2}
+
+    held = await totals.load("acme")
+    awaited = await totals.load("acme", fresh_s=0.0)
+
+    assert held is not None
+    assert awaited is not None
+    assert (held.turns, awaited.turns) == (1, 2)
+
+
+async def test_additions_count_until_an_answer_includes_them() -> None:
+    projector = Projector(sessions=1)
+    totals = TenantTotalsReader(projector.requests, NEVER_FRESH)
+    totals.add("acme", "sessions")
+    await totals.load("acme")
+    totals.add("acme", "sessions")
+    totals.add("acme", "log_bytes", 10)
+    totals.add("acme", "sessions")
+
+    before = await totals.load("acme")
+    projector.totals = {"sessions": 3, "logBytes": 10}
+    after = await totals.load("acme", fresh_s=0.0)
+
+    assert before is not None
+    assert after is not None
+    assert (before.sessions, before.log_bytes) == (3, 10)
+    assert (after.sessions, after.log_bytes) == (3, 10)
+
+
+async def test_of_work_that_begins_at_once_only_as_much_runs_as_the_quota_allows() -> None:
+    """B11: the burst is bounded in one process although the projector knows nothing of it yet."""
+    quota = quota_of(Projector(turns=1), 3)
+
+    waits = await asyncio.gather(*(quota.take("acme", number) for number in range(6)))
+
+    assert [wait is None for wait in waits] == [True, True, False, False, False, False]
+    reached = [wait.reached for wait in waits if wait is not None]
+    assert {(one.quota, one.used, one.allowed) for one in reached} == {("turns", 3, 3)}
+
+
+async def test_work_that_ended_makes_room_once_the_projector_says_so() -> None:
+    projector = Projector(turns=0)
+    totals = TenantTotalsReader(projector.requests, NEVER_FRESH)
+    quota = RunningQuota("turns", totals, lambda _tenant: QuotaLimits(turns=1))
+    assert await quota.take("acme", "first") is None
+    assert await quota.take("acme", "second") is not None
+
+    quota.release("acme")
+    await asyncio.sleep(0.11)
+
+    assert await quota.take("acme", "second") is None
+
+
+async def test_without_a_projector_a_process_keeps_the_quota_for_itself() -> None:
+    """B11: quotas fail open, and still one process cannot begin without bound."""
+    projector, unknown = Projector(), list[int]()
+    projector.requests.answerers.clear()
+    quota = quota_of(projector, 2, lambda: unknown.append(1))
+
+    waits = [await quota.take("acme", number) for number in range(3)]
+
+    assert [wait is None for wait in waits] == [True, True, False]
+    assert len(unknown) == 3
+
+
+async def test_without_a_limit_nobody_is_asked() -> None:
+    projector = Projector(turns=99)
+    quota = quota_of(projector, None)
+
+    assert await quota.take("acme", "any") is None
+    assert projector.asked == 0
+
+
+def test_where_many_wait_each_looks_less_often() -> None:
+    assert wait_s(1) == WAIT_S
+    assert wait_s(2) > wait_s(1)
+    assert wait_s(10_000) == WAIT_S_MAX
