@@ -166,6 +166,12 @@ def wake_has_work(session: Session) -> bool:
     return is_moving(session) or (rest is not None and REST_RULES[rest.reason].limit_may_rise)
 
 
+def starts_work(session: Session) -> bool:
+    """Whether a wake makes a session begin that does not run now. Stopping one is no beginning."""
+    execution = session.execution
+    return execution.owner is None and not execution.interrupted and wake_has_work(session)
+
+
 def _rest_by_limit(session: Session, limits: DrainLimits, *, fresh: bool) -> Rest | None:
     """The limit that forbids a provider call. New input resets most counters."""
     over = exceeded_limit(session, limits.tenant)

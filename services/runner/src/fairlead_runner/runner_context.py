@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_eventlog.session_writer import SessionWriter
+from fairlead_eventlog.tenant_quota import RunningQuota
+from fairlead_eventlog.tenant_totals import TenantTotalsReader
 from fairlead_llm.transport import Clients
 from fairlead_runner.calls.catalogs import Catalogs
 from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tenant_usage import TenantUsageReader
 from fairlead_schema.ids import RunnerId
 from fairlead_service import ids
+from fairlead_service.quota_metrics import QUOTA_UNKNOWN
 from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state.session import Session
 
@@ -27,6 +30,7 @@ class RunnerContext:
     settings: RunnerSettings
     catalogs: Catalogs
     tenant_usage: TenantUsageReader
+    turn_quota: RunningQuota
 
     @property
     def pool(self) -> str:
@@ -58,4 +62,10 @@ def build_context(
             fresh_s=settings.timings.catalog_fresh_s,
         ),
         tenant_usage=TenantUsageReader(eventlog, settings),
+        turn_quota=RunningQuota(
+            "turns",
+            TenantTotalsReader(eventlog.requests),
+            config.quotas,
+            on_unknown=QUOTA_UNKNOWN.inc,
+        ),
     )

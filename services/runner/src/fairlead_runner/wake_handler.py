@@ -7,6 +7,7 @@ from typing import Final
 
 from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
+from fairlead_eventlog.tenant_quota import QuotaWait
 from fairlead_runner.drain.drain import Drain
 from fairlead_runner.drain.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.metrics import DRAINS
@@ -16,9 +17,10 @@ from fairlead_schema import subjects
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.quota_metrics import QUOTA_REACHED
 from fairlead_session.execution.rest import rest_rule
 from fairlead_session.execution.retry import retry_wait_s
-from fairlead_session.next_move import is_moving
+from fairlead_session.next_move import is_moving, starts_work
 
 log = logging.getLogger(__name__)
 
@@ -101,12 +103,32 @@ class WakeHandler:
             await job.retry_later(wait_s)
             return "early"
         writer = StagedWriter(at, versioned, context.session_writer)
-        drain = Drain(context, writer)
+        if not starts_work(versioned.state):
+            return await self._drain_session(at, job, writer)
+        wait = await context.turn_quota.take(at.tenant, at)
+        if wait is not None:
+            return await self._wait_for_quota(at, job, wait)
+        try:
+            return await self._drain_session(at, job, writer)
+        finally:
+            context.turn_quota.release(at.tenant)
+
+    async def _wait_for_quota(self, at: Address, job: Job, wait: QuotaWait) -> str:
+        """Return the wake for later. Other sessions and other tenants go on meanwhile."""
+        QUOTA_REACHED.labels(wait.reached.quota).inc()
+        if job.deliveries == 1:
+            extra = {**_fields(at), "tenant": at.tenant, "reason": wait.reached.sentence}
+            log.info("quota of turns reached: the wake comes again", extra=extra)
+        await job.retry_later(wait.delay_s)
+        return "over-quota"
+
+    async def _drain_session(self, at: Address, job: Job, writer: StagedWriter) -> str:
+        drain = Drain(self._context, writer)
         if self._shutting_down:
             drain.shutdown()
         self._drains[at] = drain
         if not await self._run(drain, job):
-            await job.retry_later(owned_retry_s)
+            await job.retry_later(self._context.settings.timings.owned_retry_s)
             return "left"
         await self._after_rest(at, job, writer)
         return "rested"
