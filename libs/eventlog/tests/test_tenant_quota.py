@@ -92,15 +92,14 @@ async def test_of_work_that_begins_at_once_only_as_much_runs_as_the_quota_allows
     assert {(one.quota, one.used, one.allowed) for one in reached} == {("turns", 3, 3)}
 
 
-async def test_work_that_ended_makes_room_once_the_projector_says_so() -> None:
+async def test_work_that_ended_makes_room_at_once() -> None:
     projector = Projector(turns=0)
     totals = TenantTotalsReader(projector.requests, NEVER_FRESH)
     quota = RunningQuota("turns", totals, lambda _tenant: QuotaLimits(turns=1))
     assert await quota.take("acme", "first") is None
     assert await quota.take("acme", "second") is not None
 
-    quota.release("acme")
-    await asyncio.sleep(0.11)
+    quota.release("acme", "first")
 
     assert await quota.take("acme", "second") is None
 
@@ -123,6 +122,25 @@ async def test_without_a_limit_nobody_is_asked() -> None:
 
     assert await quota.take("acme", "any") is None
     assert projector.asked == 0
+
+
+async def test_work_that_the_projector_counts_too_is_not_counted_twice() -> None:
+    projector = Projector(turns=0)
+    totals = TenantTotalsReader(projector.requests, NEVER_FRESH)
+    quota = RunningQuota("turns", totals, lambda _tenant: QuotaLimits(turns=2))
+    await quota.take("acme", "first")
+    projector.totals = {"turns": 1}
+    await totals.load("acme", fresh_s=0.0)
+
+    assert await quota.take("acme", "second") is None
+
+
+async def test_work_of_other_processes_counts() -> None:
+    """B11: the quota holds over all processes, as the projector counts them."""
+    quota = quota_of(Projector(turns=2), 2)
+
+    assert await quota.take("acme", "one more") is not None
+    assert await quota.take("other", "another tenant") is None
 
 
 def test_where_many_wait_each_looks_less_often() -> None:

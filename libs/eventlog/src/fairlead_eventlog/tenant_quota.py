@@ -6,7 +6,6 @@ more. While the projector does not answer, each process keeps the quota for itse
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final
@@ -48,7 +47,8 @@ class RunningQuota:
         self._totals = totals
         self._limits = limits
         self._on_unknown = on_unknown
-        self._running: Counter[TenantId] = Counter()
+        self._running: dict[TenantId, dict[Hashable, float]] = {}
+        """The work of this process by its start, the oldest first."""
         self._waiting: dict[TenantId, dict[Hashable, float]] = {}
 
     async def take(self, tenant: TenantId, work: Hashable) -> QuotaWait | None:
@@ -56,19 +56,22 @@ class RunningQuota:
         allowed = self._limits(tenant).allowed(self._quota)
         used = 0 if allowed is None else await self._used(tenant, allowed)
         # Nothing waits from here on: of two that look at once, the second sees the first.
-        used = max(used, self._running[tenant])
+        running = self._running.get(tenant, {})
+        since = self._totals.counted_until(tenant)
+        unseen = sum(1 for started_at in running.values() if started_at > since)
+        used = max(used + unseen, len(running))
         if allowed is not None and used >= allowed:
             reached = QuotaReached(self._quota, used, allowed)
             return QuotaWait(reached, wait_s(self._note_waiting(tenant, work)))
         self._waiting.get(tenant, {}).pop(work, None)
-        self._running[tenant] += 1
-        self._totals.add(tenant, self._quota)
+        self._running.setdefault(tenant, {})[work] = time.monotonic()
         return None
 
-    def release(self, tenant: TenantId) -> None:
+    def release(self, tenant: TenantId, work: Hashable) -> None:
         """Count work as ended."""
-        self._running[tenant] -= 1
-        if not self._running[tenant]:
+        running = self._running[tenant]
+        del running[work]
+        if not running:
             del self._running[tenant]
 
     async def _used(self, tenant: TenantId, allowed: int) -> int:

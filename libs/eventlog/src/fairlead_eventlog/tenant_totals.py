@@ -71,6 +71,11 @@ class TenantTotalsReader:
             await asyncio.shield(loading)
         return _with_added(known)
 
+    def counted_until(self, tenant: TenantId) -> float:
+        """The time on this process's clock up to which the last answer surely counts all."""
+        known = self._tenants.get(tenant)
+        return -math.inf if known is None else known.loaded_at - self._timings.lag_s
+
     def add(self, tenant: TenantId, quota: QuotaName, amount: int = 1) -> None:
         """Note what this process has added, until an answer of the projector includes it."""
         known = self._known(tenant)
@@ -103,7 +108,7 @@ class TenantTotalsReader:
         finally:
             known.loading = None
         known.totals, known.loaded_at = totals, asked_at
-        since = asked_at - self._timings.lag_s
+        since = self.counted_until(tenant)
         known.added = [added for added in known.added if added[0] > since]
 
 

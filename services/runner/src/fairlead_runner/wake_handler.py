@@ -111,7 +111,7 @@ class WakeHandler:
         try:
             return await self._drain_session(at, job, writer)
         finally:
-            context.turn_quota.release(at.tenant)
+            context.turn_quota.release(at.tenant, at)
 
     async def _wait_for_quota(self, at: Address, job: Job, wait: QuotaWait) -> str:
         """Return the wake for later. Other sessions and other tenants go on meanwhile."""

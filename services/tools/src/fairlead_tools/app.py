@@ -84,6 +84,7 @@ class ToolsService:
                 config.tools,
                 CallPolicy(config.rules, config.roots),
             )
+            worker.lifecycle.quotas.keep(config.quotas)
             records = ToolRecords(
                 eventlog.tool_registrations, self.registry, partial(tool_from_record, eventlog)
             )

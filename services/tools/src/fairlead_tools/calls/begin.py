@@ -21,12 +21,15 @@ from fairlead_tools.calls.decision import (
     Runnable,
     SettledAtOnce,
     WaitsForAnswer,
+    WaitsForQuota,
 )
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.request import TakenRequest
 from fairlead_tools.calls.run import Ready, RunPhase
 
-Begun: TypeAlias = Ready | WaitsForAnswer | LeftToOthers | Duplicate | SettledAtOnce | NotOpen
+Begun: TypeAlias = (
+    Ready | WaitsForAnswer | WaitsForQuota | LeftToOthers | Duplicate | SettledAtOnce | NotOpen
+)
 """How a call began. Only a ready one runs."""
 
 

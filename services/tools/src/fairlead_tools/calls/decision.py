@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias, assert_never
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
+from fairlead_eventlog.tenant_quota import QuotaWait
 from fairlead_schema.events import PermissionAsked, QuestionAsked, SessionEvent
 from fairlead_schema.ids import WorkerId
 from fairlead_service.ids import now_ms
@@ -30,6 +31,7 @@ from fairlead_tools.calls.liveness import PeerLiveness
 from fairlead_tools.calls.output import OutputRetention
 from fairlead_tools.calls.permission import CallPolicy, PermissionCheck, Permitted
 from fairlead_tools.calls.request import ANSWER_RECHECK_S, RequestDedup, TakenRequest
+from fairlead_tools.quotas import TenantQuotas
 from fairlead_tools.registry.outcome import error_text, tool_failure
 from fairlead_tools.registry.registry import PreparedCall, Registry, Scope
 from fairlead_tools.registry.tool import CallContext, CallFailed
@@ -63,6 +65,13 @@ class LeftToOthers:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitsForQuota:
+    """The tenant runs as many calls as it may. The request comes again after the delay."""
+
+    wait: QuotaWait
+
+
+@dataclass(frozen=True, slots=True)
 class Duplicate:
     """A newer request looks after the call."""
 
@@ -74,7 +83,9 @@ class SettledAtOnce:
     end: Literal["refused", "interrupted", "succeeded"]
 
 
-Verdict: TypeAlias = Runnable | WaitsForAnswer | LeftToOthers | Duplicate | SettledAtOnce | NotOpen
+Verdict: TypeAlias = (
+    Runnable | WaitsForAnswer | WaitsForQuota | LeftToOthers | Duplicate | SettledAtOnce | NotOpen
+)
 Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Verdict]
 """The events to write, and the verdict that holds once they are written."""
 
@@ -89,9 +100,11 @@ class BeginDecider:
         registry: Registry,
         outputs: OutputRetention,
         policy: CallPolicy,
+        quotas: TenantQuotas,
     ) -> None:
         self._worker = worker
         self._roots = policy.roots
+        self._quota = quotas.calls
         self._peers = PeerLiveness(eventlog.liveness)
         self._registry = registry
         self._outputs = outputs
@@ -161,6 +174,10 @@ class BeginDecider:
                 is_duplicate = self._dedup.is_duplicate(request)
                 return (), Duplicate() if is_duplicate else LeftToOthers(ANSWER_RECHECK_S)
             case Permitted(needs=needs):
+                # A call that a dead worker started counts already, and has to go on.
+                wait = None if begun.call.worker else await self._quota.take(request.key)
+                if wait is not None:
+                    return (), WaitsForQuota(wait)
                 read_filter = partial(self._permissions.read_filter, session, begun.call, context)
                 permitted = replace(context, permitted=needs, read_filter=read_filter)
                 return (begun.event,), Runnable(prepared, begun.started_call, permitted)

@@ -35,6 +35,7 @@ from fairlead_tools.calls.settle import SettlePhase
 from fairlead_tools.calls.subagents import Subagents
 from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.private_directory import open_private_directory
+from fairlead_tools.quotas import TenantQuotas
 from fairlead_tools.registry.outcome import error_text, tool_crash
 from fairlead_tools.registry.registry import Registry
 
@@ -53,14 +54,16 @@ class CallLifecycle:
     ) -> None:
         self._worker = worker
         self._log = CallLog(eventlog, retry_s=timings.log_retry_s)
+        self.quotas = TenantQuotas(eventlog)
         self._outputs = OutputRetention(
             eventlog.outputs,
             OutputLimits(settings.output_lines_max, settings.output_bytes_max),
             settings.media_bytes_max,
+            self.quotas.outputs,
             hurry_s=timings.store_hurry_s,
         )
         self.subagents = Subagents(eventlog, self._log, depth_max=settings.depth_max)
-        decider = BeginDecider(worker, eventlog, registry, self._outputs, policy)
+        decider = BeginDecider(worker, eventlog, registry, self._outputs, policy, self.quotas)
         private = open_private_directory(settings.spool_dir)
         self._run = RunPhase(eventlog, self._log, self._outputs, private.spools, timings)
         self._begin = BeginPhase(decider, self._log, self._run)
@@ -83,6 +86,8 @@ class CallLifecycle:
         except SessionErased:
             await self._settle.remove_outputs(request.at)
             return Handled("gone")
+        finally:
+            self.quotas.calls.release(request.key)
 
     async def settle(self, at: Address, call: UnsettledCall, outcome: Outcome) -> bool:
         """Settle a call with an outcome from outside. False: the call is not in that state now."""

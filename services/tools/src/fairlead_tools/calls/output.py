@@ -31,6 +31,7 @@ from fairlead_session.calls.output_bounds import (
 )
 from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.metrics import OUTPUTS_CUT
+from fairlead_tools.quotas import OutputQuota
 from fairlead_tools.registry.outcome import error_text, tool_crash
 from fairlead_tools.spool import read_pieces
 
@@ -53,6 +54,7 @@ class OutputRetention:
     outputs: OutputStore
     limits: OutputLimits
     media_bytes_max: int
+    quota: OutputQuota | None = None
     timeout_s: float = STORE_S
     hurry_s: float = HURRY_S
     retry_s: float = RETRY_S
@@ -149,16 +151,25 @@ class OutputRetention:
         return tuple(shown), tuple(references)
 
     async def _store(self, at: Address, source: TextSource, mime: str) -> str | None:
-        """The path of the stored output; None if it cannot be stored in time."""
+        """The path of the stored output; None if it cannot be stored in time, or over the quota."""
+        reached = None if self.quota is None else await self.quota.find_reached(at.tenant)
+        if reached is not None:
+            OUTPUTS_CUT.inc()
+            extra = {"session_id": at.session_id, "reason": reached.sentence}
+            log.warning("quota of outputs reached: the middle of the output is lost", extra=extra)
+            return None
         output_id = ids.output_id()
         try:
             async with self._deadline():
                 while True:
                     try:
-                        await self.outputs.put(at, output_id, _read_in_thread(source), mime=mime)
+                        pieces = _read_in_thread(source)
+                        stored = await self.outputs.put(at, output_id, pieces, mime=mime)
                     except LogUnavailable:
                         await asyncio.sleep(self.retry_s)
                     else:
+                        if self.quota is not None:
+                            self.quota.add(at.tenant, stored.bytes)
                         return managed_path(output_id)
         except (LogError, OSError, TimeoutError) as error:
             OUTPUTS_CUT.inc()

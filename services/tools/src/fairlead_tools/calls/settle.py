@@ -25,7 +25,13 @@ from fairlead_session.fold.calls import find_call
 from fairlead_session.next_move import is_moving
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.decision import Duplicate, LeftToOthers, SettledAtOnce, WaitsForAnswer
+from fairlead_tools.calls.decision import (
+    Duplicate,
+    LeftToOthers,
+    SettledAtOnce,
+    WaitsForAnswer,
+    WaitsForQuota,
+)
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.request import Handled, LeaveInQueue, PutBack, TakenRequest
 from fairlead_tools.calls.run import RunResult
@@ -107,7 +113,7 @@ class SettlePhase:
         self,
         request: TakenRequest,
         session: Session,
-        begun: WaitsForAnswer | LeftToOthers | Duplicate | SettledAtOnce | NotOpen,
+        begun: WaitsForAnswer | WaitsForQuota | LeftToOthers | Duplicate | SettledAtOnce | NotOpen,
     ) -> Handled:
         """End the request of a call that does not run now."""
         match begun:
@@ -115,6 +121,12 @@ class SettlePhase:
                 return await self._finish_asked(request, session)
             case LeftToOthers(delay_s=delay_s):
                 return Handled("left", PutBack(delay_s))
+            case WaitsForQuota(wait=wait):
+                if request.deliveries == 1:
+                    ids = {"session_id": request.at.session_id, "tenant": request.at.tenant}
+                    reason = {"reason": wait.reached.sentence}
+                    log.info("quota of calls reached: the request comes again", extra=ids | reason)
+                return Handled("over-quota", PutBack(wait.delay_s))
             case Duplicate():
                 return Handled("duplicate")
             case SettledAtOnce(end=end):
