@@ -22,7 +22,7 @@ from fairlead_service.rpc.server import ANY_TENANT, RpcServer, TenantParam
 
 TOTALS: Final = "tenant_totals"
 # The server lists every stored output of a tenant for its sum, so the sum is kept for a while.
-OUTPUTS_FRESH_S: Final = 10.0
+OUTPUTS_FRESH_S: Final = 5.0
 TENANTS_MAX: Final = 10_000
 
 
