@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "verify": CommandEntry(
         "stack.verify", "check the log: all sessions, one session, or an exported file"
     ),
+    "quota": CommandEntry("stack.quota", "show what a tenant uses of each of its quotas"),
     "bench": CommandEntry("stack.bench", "measure throughput and latency"),
     "sim": CommandEntry("stack.sim", "run the simulated model provider alone"),
 }

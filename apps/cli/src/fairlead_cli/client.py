@@ -11,6 +11,7 @@ from fairlead_cli.errors import CommandError, ServerRefused, Unreachable
 from fairlead_cli.event_stream import CONNECTED, StreamEvent, follow_stream, parse_events
 from fairlead_llm.sse import FrameTooLarge
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.commands.quota import TenantUsageReport
 from fairlead_schema.errors import WireError
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.permission import PermissionRequest, QuestionRequest, Reply
@@ -76,6 +77,10 @@ class Client:
         """Why a session works or rests."""
         explanation: dict[str, Any] = await self._data("GET", f"/api/session/{session_id}/explain")
         return explanation
+
+    async def tenant_usage(self) -> TenantUsageReport:
+        """The quotas of the caller's tenant, and what is used of each."""
+        return TenantUsageReport.model_validate(await self._data("GET", "/api/tenant/usage"))
 
     async def interrupt(self, session_id: SessionId) -> None:
         """Stop the active drain and keep the inbox. An idle session does not change."""

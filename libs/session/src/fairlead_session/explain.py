@@ -1,10 +1,12 @@
-"""Explains from the log alone why a session works or rests: a sentence and its structure."""
+"""Explains from the log and the quotas why a session works or rests: a sentence and its structure."""
 
 from typing import Literal, TypeAlias
 
+from fairlead_schema.commands.quota import QuotaLimits, QuotaName, TenantTotals
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.model import Model
 from fairlead_session.calls.subagents import child_for
+from fairlead_session.execution.quota import PROMPT_QUOTAS, find_reached
 from fairlead_session.execution.rest import REST_RULES, rest_rule
 from fairlead_session.execution.retry import keeps_backoff
 from fairlead_session.next_move import wake_has_work
@@ -89,6 +91,22 @@ def explain(session: Session) -> Explanation:
             session, ("queued", code), f"{work} waits for a runner.", (), next_=_NEXT_RUNNER
         )
     return _resting(session)
+
+
+def add_quotas(explanation: Explanation, limits: QuotaLimits, totals: TenantTotals) -> Explanation:
+    """The explanation with the quotas of the tenant that keep the session or new prompts waiting."""
+    needed: tuple[QuotaName, ...] = ("turns",) if explanation.state == "queued" else ()
+    if explanation.code in {"tool", "calls"}:
+        needed = ("calls",)
+    waits = find_reached(limits, totals, needed)
+    refused = find_reached(limits, totals, PROMPT_QUOTAS)
+    reason, next_ = explanation.reason, explanation.next
+    if waits is not None:
+        reason, next_ = f"{reason} What has not begun waits: {waits.sentence}.", waits.remedy
+    if refused is not None:
+        reason = f"{reason} New prompts are refused: {refused.sentence}."
+        next_ = next_ or refused.remedy
+    return explanation.model_copy(update={"reason": reason, "next": next_})
 
 
 def explain_unreadable(detail: str) -> Explanation:

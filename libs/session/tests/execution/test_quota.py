@@ -15,6 +15,7 @@ from fairlead_session.execution.quota import (
     find_reached,
     quota_uses,
 )
+from fairlead_session.explain import Code, Explanation, State, add_quotas
 
 
 @pytest.mark.parametrize("quota", QUOTAS)
@@ -56,3 +57,39 @@ def test_every_quota_is_listed_with_its_use() -> None:
         "calls": (0, None),
         "pending": (0, None),
     }
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "waits"),
+    [
+        ("queued", "pending-input", "2 of 2 running turns"),
+        ("waiting", "tool", "2 of 2 running tool calls"),
+        ("running", "calls", "2 of 2 running tool calls"),
+        ("waiting", "question", None),
+        ("idle", "idle", None),
+    ],
+)
+def test_an_explanation_names_the_quota_that_the_session_waits_for(
+    state: State, code: Code, waits: str | None
+) -> None:
+    """B11: a session that waits for a person or for nothing waits for no quota."""
+    explanation = Explanation(state=state, code=code, reason="So it is.", next="see")
+    limits = QuotaLimits(turns=2, calls=2)
+
+    full = add_quotas(explanation, limits, TenantTotals(turns=2, calls=2))
+
+    assert (waits is None) == (full == explanation)
+    assert waits is None or f"What has not begun waits: the tenant has {waits}." in full.reason
+    assert add_quotas(explanation, limits, TenantTotals(turns=1, calls=1)) == explanation
+
+
+def test_an_explanation_says_that_new_prompts_are_refused() -> None:
+    explanation = Explanation(state="idle", code="idle", reason="It rests.")
+
+    full = add_quotas(explanation, QuotaLimits(log_bytes=10), TenantTotals(log_bytes=1000))
+
+    assert full.reason == (
+        "It rests. New prompts are refused: the tenant has 1,000 of 10 bytes in the log."
+    )
+    assert full.next is not None
+    assert "raise `log_bytes`" in full.next

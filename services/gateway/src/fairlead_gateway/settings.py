@@ -1,10 +1,13 @@
 """The settings of the gateway: one frozen value, read once from the configuration."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from fairlead_schema.commands.quota import QuotaLimits
+from fairlead_schema.ids import TenantId
 from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.providers import ProviderConfig
@@ -33,6 +36,7 @@ class GatewaySettings(BaseModel):
     directory: str = "/"
     agents: dict[str, AgentConfig] = Field(default_factory=dict)
     providers: dict[str, ProviderConfig] = Field(default_factory=dict)
+    quotas: Callable[[TenantId], QuotaLimits] = lambda _tenant: QuotaLimits()
 
     @model_validator(mode="after")
     def _check_fresh_timeout(self) -> Self:
@@ -56,4 +60,5 @@ class GatewaySettings(BaseModel):
             directory=config.location.default or str(Path.cwd()),
             agents=config.agents,
             providers=config.provider,
+            quotas=config.quotas,
         )

@@ -4,7 +4,7 @@ from fairlead_gateway.http.operation import AnyOperation
 from fairlead_gateway.routes.events import event, history, stream
 from fairlead_gateway.routes.messages import context, message, messages, pending_inputs, prompt
 from fairlead_gateway.routes.people import approval, permission, question
-from fairlead_gateway.routes.server import catalog, health, location, tool_output
+from fairlead_gateway.routes.server import catalog, health, location, tenant_usage, tool_output
 from fairlead_gateway.routes.sessions import (
     changes,
     create,
@@ -18,6 +18,7 @@ from fairlead_gateway.routes.sessions import (
 OPERATIONS: tuple[AnyOperation, ...] = (
     health.READ,
     location.READ,
+    tenant_usage.READ,
     catalog.AGENTS,
     catalog.MODELS,
     permission.LIST_ALL_SESSIONS,

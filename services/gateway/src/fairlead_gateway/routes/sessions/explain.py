@@ -1,4 +1,7 @@
-"""`GET /api/session/{sessionID}/explain`: why a session moves or rests, from the log alone."""
+"""`GET /api/session/{sessionID}/explain`: why a session moves or rests, from the log and the quotas."""
+
+from contextlib import suppress
+from typing import Final
 
 from pydantic import Field
 from starlette.responses import Response
@@ -7,10 +10,13 @@ from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.log.session_state import load_session
+from fairlead_gateway.log.tenant_totals import load_totals
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import Model
 from fairlead_schema.record import RecordError
-from fairlead_session.explain import Explanation, Waiting, explain, explain_unreadable
+from fairlead_session.explain import Explanation, Waiting, add_quotas, explain, explain_unreadable
+
+QUOTAS_TIMEOUT_S: Final = 0.5
 
 
 class WireExplanation(Explanation):
@@ -28,7 +34,20 @@ async def _explain_session(request: ApiRequest[EmptyInput, EmptyInput]) -> Respo
         explanation = explain(await load_session(request.runtime, request.at))
     except RecordError as error:
         explanation = explain_unreadable(str(error))
+    else:
+        explanation = await _add_quotas(request, explanation)
     return answer(ExplainAnswer(data=WireExplanation.model_validate(explanation.model_dump())))
+
+
+async def _add_quotas(
+    request: ApiRequest[EmptyInput, EmptyInput], explanation: Explanation
+) -> Explanation:
+    """Add the quotas that keep the session waiting, if the projector knows what is used."""
+    tenant, runtime = request.at.tenant, request.runtime
+    with suppress(ServiceUnavailable):
+        totals = await load_totals(runtime, tenant, timeout_s=QUOTAS_TIMEOUT_S)
+        return add_quotas(explanation, runtime.settings.quotas(tenant), totals)
+    return explanation
 
 
 READ = Operation(

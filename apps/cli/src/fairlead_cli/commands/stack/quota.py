@@ -1,0 +1,80 @@
+"""`fairlead quota`: what a tenant uses of each of its quotas."""
+
+import argparse
+import asyncio
+import json
+import sys
+
+from pydantic import ValidationError
+
+from fairlead_cli.addresses import add_config, effective_config, http_url
+from fairlead_cli.client import open_client
+from fairlead_cli.errors import CommandError
+from fairlead_cli.terminal import stdout_console, table
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_schema import subjects
+from fairlead_schema.commands.answer import CommandAnswer
+from fairlead_schema.commands.quota import QuotaUse, TenantTotals, TenantUsageReport
+from fairlead_session.execution.quota import quota_uses
+
+TIMEOUT_S = 5.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--tenant", metavar="NAME", help="ask over NATS, with the quotas of the configuration here")
+    add("--json", action="store_true", help="one line of JSON")
+    add("--http", metavar="URL", help="default: $FAIRLEAD_HTTP, else the local stack")
+    add_config(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show every quota. Without `--tenant` the gateway answers for the caller's own tenant."""
+    report = asyncio.run(_load_own(args) if args.tenant is None else _load_tenant(args))
+    if args.json:
+        sys.stdout.write(json.dumps(report.wire()) + "\n")
+        return 0
+    grid = table("QUOTA", "USED", "ALLOWED", "")
+    for use in report.quotas:
+        allowed = "no limit" if use.allowed is None else f"{use.allowed:,}"
+        grid.add_row(use.quota, f"{use.used:,}", allowed, percent(use))
+    out = stdout_console()
+    out.print(grid)
+    cost = f"{report.tenant}: ${report.cost:.4f} and {report.tokens:,} tokens so far"
+    out.print(cost, style="dim", markup=False)
+    return 0
+
+
+def percent(use: QuotaUse) -> str:
+    """The used part of a quota; empty without a limit."""
+    if use.allowed is None:
+        return ""
+    return "reached" if use.used >= use.allowed else f"{use.used * 100 // use.allowed} %"
+
+
+async def _load_own(args: argparse.Namespace) -> TenantUsageReport:
+    async with open_client(http_url(args)) as client:
+        return await client.tenant_usage()
+
+
+async def _load_tenant(args: argparse.Namespace) -> TenantUsageReport:
+    config, tenant = effective_config(args), args.tenant
+    async with connect(config.nats.url, name="fairlead-quota") as eventlog:
+        try:
+            reply = await eventlog.requests.request(
+                subjects.tenant_usage(tenant), b"{}", timeout_s=TIMEOUT_S
+            )
+            answer = CommandAnswer[TenantTotals].model_validate_json(reply)
+        except (LogError, ValidationError) as error:
+            text = f"No projector answers for {tenant}: {error}; run `fairlead doctor`"
+            raise CommandError(text) from error
+    if answer.data is None:
+        reason = "no answer" if answer.error is None else answer.error.message
+        raise CommandError(f"The projector refused the question: {reason}")
+    return TenantUsageReport(
+        tenant=tenant,
+        quotas=quota_uses(config.quotas(tenant), answer.data),
+        cost=answer.data.cost,
+        tokens=answer.data.tokens,
+    )

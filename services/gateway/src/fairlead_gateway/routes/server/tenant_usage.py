@@ -1,0 +1,41 @@
+"""`GET /api/tenant/usage`: the quotas of the caller's tenant, and what is used of each."""
+
+from starlette.responses import Response
+
+from fairlead_gateway.http.answers import answer
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput
+from fairlead_gateway.log.tenant_totals import load_totals
+from fairlead_schema.commands.quota import TenantUsageReport
+from fairlead_schema.errors import ServiceUnavailable
+from fairlead_schema.model import Model
+from fairlead_session.execution.quota import quota_uses
+
+
+class TenantUsageAnswer(Model):
+    data: TenantUsageReport
+
+
+async def _read_usage(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    tenant, settings = request.tenant, request.runtime.settings
+    totals = await load_totals(request.runtime, tenant, timeout_s=settings.request_timeout_s)
+    report = TenantUsageReport(
+        tenant=tenant,
+        quotas=quota_uses(settings.quotas(tenant), totals),
+        cost=totals.cost,
+        tokens=totals.tokens,
+    )
+    return answer(TenantUsageAnswer(data=report))
+
+
+READ = Operation(
+    id="tenant.usage",
+    method="GET",
+    path="/api/tenant/usage",
+    summary="The quotas of the tenant, and what is used of each.",
+    respond=_read_usage,
+    query=EmptyInput,
+    body=EmptyInput,
+    answer=TenantUsageAnswer,
+    errors=(ServiceUnavailable,),
+)
