@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import shlex
+import sys
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +15,7 @@ import pytest
 import pytest_asyncio
 
 from fairlead_schema import subjects
+from fairlead_schema.commands.quota import TenantUsageReport
 from fairlead_schema.events import ToolSucceeded
 from fairlead_schema.record import Recorded
 from fairlead_schema.tools.content import TextContent
@@ -201,6 +204,27 @@ async def test_only_as_many_calls_of_a_tenant_run_as_its_quota_allows(up: Stack)
     for log in logs:
         check_log(log)
         assert [item.event.type for item in log].count("tool.started") == 1
+
+
+async def test_an_operator_sees_the_quotas_of_any_tenant(up: Stack) -> None:
+    """Over HTTP the caller's own tenant, over NATS every tenant, with the same names."""
+    await open_session(up, "sessions2")
+    await until_totals(up, "sessions2", sessions=1)
+    own = await up.client.tenant_usage()
+    command = [sys.executable, "-m", "fairlead_cli", "quota", "--tenant", "turns", "--json"]
+
+    shown = await asyncio.create_subprocess_exec(
+        *command,
+        env={**os.environ, "FAIRLEAD_NATS_URL": up.up.nats},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await shown.communicate()
+
+    report = TenantUsageReport.model_validate_json(output)
+    allowed = {use.quota: use.allowed for use in report.quotas}
+    assert (own.tenant, report.tenant) == ("default", "turns")
+    assert allowed["turns"] == 2
+    assert allowed["pending"] == {use.quota: use.allowed for use in own.quotas}["pending"] == 50
 
 
 async def test_an_output_over_the_quota_is_cut_and_its_call_succeeds(up: Stack) -> None:

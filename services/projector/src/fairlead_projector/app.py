@@ -37,7 +37,7 @@ def build(settings: ProjectorSettings) -> Starlette:
             health.depend("nats", lambda: eventlog.complaint() or nats())
             async with (
                 run_tasks(settings, eventlog, complaints),
-                serve_usage(settings.nats_url, settings.postgres_dsn, eventlog.outputs),
+                serve_usage(settings, eventlog.outputs),
             ):
                 yield
 

@@ -1,11 +1,14 @@
 """The settings of the projector."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
 from fairlead_projector.sweep import TenantBudgets
+from fairlead_schema.commands.quota import QuotaLimits
+from fairlead_schema.ids import TenantId
 from fairlead_service.config.configuration import Config
 
 
@@ -42,6 +45,7 @@ class ProjectorSettings(BaseModel):
     asks_interval_s: float = 1.0
     expire_s: float | None = None
     feed_timings: FeedTimings = FeedTimings()
+    quotas: Callable[[TenantId], QuotaLimits] = lambda _tenant: QuotaLimits()
 
     @classmethod
     def of(cls, config: Config) -> Self:
@@ -62,4 +66,5 @@ class ProjectorSettings(BaseModel):
             ),
             asks_interval_s=config.projector.asks_interval_s,
             expire_s=config.asks.expire_s,
+            quotas=config.quotas,
         )

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -13,8 +13,9 @@ from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.ports import OutputStore
 from fairlead_projector import database
 from fairlead_projector.database import Connection, query
+from fairlead_projector.settings import ProjectorSettings
 from fairlead_schema import subjects
-from fairlead_schema.commands.quota import AskTenantTotals, TenantTotals
+from fairlead_schema.commands.quota import AskTenantTotals, QuotaLimits, TenantTotals
 from fairlead_schema.errors import Refused, ServiceUnavailable
 from fairlead_schema.ids import TenantId
 from fairlead_service.rpc.answers import Refusals
@@ -25,13 +26,18 @@ TOTALS: Final = "tenant_totals"
 OUTPUTS_FRESH_S: Final = 5.0
 TENANTS_MAX: Final = 10_000
 
+LimitsOf: TypeAlias = Callable[[TenantId], QuotaLimits]
+
 
 class TenantTotalsStore:
     """Reads the totals of tenants through one connection, which it opens again after a failure."""
 
-    def __init__(self, dsn: str, outputs: OutputStore) -> None:
+    def __init__(
+        self, dsn: str, outputs: OutputStore, limits: LimitsOf = lambda _tenant: QuotaLimits()
+    ) -> None:
         self._dsn = dsn
         self._outputs = outputs
+        self._limits = limits
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
         self._output_bytes: dict[TenantId, tuple[float, int]] = {}
@@ -57,6 +63,7 @@ class TenantTotalsStore:
             turns=turns,
             calls=calls,
             pending=pending,
+            allowed=self._limits(tenant),
         )
 
     async def close(self) -> None:
@@ -91,10 +98,10 @@ TotalsDep: TypeAlias = Annotated[TenantTotalsStore, Context(TOTALS)]
 
 
 @asynccontextmanager
-async def serve_usage(nats_url: str, dsn: str, outputs: OutputStore) -> AsyncIterator[None]:
+async def serve_usage(settings: ProjectorSettings, outputs: OutputStore) -> AsyncIterator[None]:
     """Answer usage requests until the block ends."""
-    totals = TenantTotalsStore(dsn, outputs)
-    server = usage_server(nats_url, totals)
+    totals = TenantTotalsStore(settings.postgres_dsn, outputs, settings.quotas)
+    server = usage_server(settings.nats_url, totals)
     await server.start()
     try:
         yield

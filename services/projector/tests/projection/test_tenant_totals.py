@@ -20,7 +20,7 @@ from fairlead_projector.projection.tenant_totals import (
 )
 from fairlead_projector.tenant_usage import TenantTotalsStore
 from fairlead_schema.catalog import Tokens
-from fairlead_schema.commands.quota import TenantTotals
+from fairlead_schema.commands.quota import QuotaLimits, TenantTotals
 from fairlead_schema.events import SessionEvent, SessionPurged, StepEnded, ToolStarted
 from fairlead_schema.subjects import Address
 from services.projector.tests.projection.test_rebuild import EXECUTION_LOG, apply_all
@@ -205,12 +205,13 @@ async def test_the_store_of_totals_outlives_its_connection(projection: "Projecti
         await migrate(connection)
     store = TenantTotalsStore(projection.dsn, MemoryOutputs())
     try:
-        assert await store.load("default") == TenantTotals()
+        nothing = TenantTotals(allowed=QuotaLimits())
+        assert await store.load("default") == nothing
         projection.rows(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE application_name = 'fairlead-projector' AND pid <> pg_backend_pid()"
         )
         answers = await asyncio.gather(*(store.load("default") for _ in range(3)))
-        assert answers == [TenantTotals()] * 3
+        assert answers == [nothing] * 3
     finally:
         await store.close()

@@ -23,6 +23,22 @@ class AskTenantTotals(Model):
     """An empty request; its subject names the tenant."""
 
 
+class QuotaLimits(Model):
+    """How much of each a tenant may have. None means no limit."""
+
+    sessions: int | None = None
+    log_bytes: int | None = None
+    output_bytes: int | None = None
+    turns: int | None = None
+    calls: int | None = None
+    pending: int | None = None
+
+    def allowed(self, quota: QuotaName) -> int | None:
+        """The limit of a quota; None if there is none."""
+        limit: int | None = getattr(self, quota)
+        return limit
+
+
 class TenantTotals(Model):
     """What all sessions of a tenant have and use now, and what they have cost so far."""
 
@@ -39,26 +55,12 @@ class TenantTotals(Model):
     """Tool calls that a worker has started and nobody has settled."""
     pending: int = 0
     """Prompts that no turn has taken up."""
+    allowed: QuotaLimits | None = None
+    """The limits in the configuration of the projector."""
 
     def used(self, quota: QuotaName) -> int:
         """How much of a quota is used."""
         return int(getattr(self, quota))
-
-
-class QuotaLimits(Model):
-    """How much of each a tenant may have. None means no limit."""
-
-    sessions: int | None = None
-    log_bytes: int | None = None
-    output_bytes: int | None = None
-    turns: int | None = None
-    calls: int | None = None
-    pending: int | None = None
-
-    def allowed(self, quota: QuotaName) -> int | None:
-        """The limit of a quota; None if there is none."""
-        limit: int | None = getattr(self, quota)
-        return limit
 
 
 @dataclass(frozen=True, slots=True)

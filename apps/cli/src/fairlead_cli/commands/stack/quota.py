@@ -15,7 +15,7 @@ from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema import subjects
 from fairlead_schema.commands.answer import CommandAnswer
-from fairlead_schema.commands.quota import QuotaUse, TenantTotals, TenantUsageReport
+from fairlead_schema.commands.quota import QuotaLimits, QuotaUse, TenantTotals, TenantUsageReport
 from fairlead_session.execution.quota import quota_uses
 
 TIMEOUT_S = 5.0
@@ -23,7 +23,7 @@ TIMEOUT_S = 5.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--tenant", metavar="NAME", help="ask over NATS, with the quotas of the configuration here")
+    add("--tenant", metavar="NAME", help="another tenant: ask the projector over NATS")
     add("--json", action="store_true", help="one line of JSON")
     add("--http", metavar="URL", help="default: $FAIRLEAD_HTTP, else the local stack")
     add_config(parser)
@@ -74,7 +74,7 @@ async def _load_tenant(args: argparse.Namespace) -> TenantUsageReport:
         raise CommandError(f"The projector refused the question: {reason}")
     return TenantUsageReport(
         tenant=tenant,
-        quotas=quota_uses(config.quotas(tenant), answer.data),
+        quotas=quota_uses(answer.data.allowed or QuotaLimits(), answer.data),
         cost=answer.data.cost,
         tokens=answer.data.tokens,
     )
