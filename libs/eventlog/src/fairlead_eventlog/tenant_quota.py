@@ -53,8 +53,8 @@ class RunningQuota:
 
     async def take(self, tenant: TenantId, work: Hashable) -> QuotaWait | None:
         """Count work as running, unless it has to wait. The caller releases what it took."""
-        allowed = self._limits(tenant).allowed(self._quota)
-        used = 0 if allowed is None else await self._used(tenant, allowed)
+        allowed = self._limits(tenant).limit(self._quota)
+        used = 0 if allowed is None else await self._load_amount(tenant, allowed)
         # Nothing waits from here on: of two that look at once, the second sees the first.
         running = self._running.get(tenant, {})
         since = self._totals.counted_until(tenant)
@@ -74,14 +74,14 @@ class RunningQuota:
         if not running:
             del self._running[tenant]
 
-    async def _used(self, tenant: TenantId, allowed: int) -> int:
+    async def _load_amount(self, tenant: TenantId, allowed: int) -> int:
         totals = await self._totals.load(tenant)
-        if totals is not None and totals.used(self._quota) * 2 >= allowed:
+        if totals is not None and totals.amount(self._quota) * 2 >= allowed:
             totals = await self._totals.load(tenant, fresh_s=CLOSE_FRESH_S)
         if totals is None:
             self._on_unknown()
             return 0
-        return totals.used(self._quota)
+        return totals.amount(self._quota)
 
     def _note_waiting(self, tenant: TenantId, work: Hashable) -> int:
         """Note that work waits; the answer is how much of the tenant's work waits here."""

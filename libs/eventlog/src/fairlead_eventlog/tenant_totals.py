@@ -57,7 +57,7 @@ class TenantTotalsReader:
         Only the first question waits for the projector, and one with `fresh_s`, which wants an
         answer of at most that age.
         """
-        known, timings = self._known(tenant), self._timings
+        known, timings = self._find(tenant), self._timings
         now = time.monotonic()
         age_s = now - known.loaded_at
         if age_s >= timings.kept_s:
@@ -78,7 +78,7 @@ class TenantTotalsReader:
 
     def add(self, tenant: TenantId, quota: QuotaName, amount: int = 1) -> None:
         """Note what this process has added, until an answer of the projector includes it."""
-        known = self._known(tenant)
+        known = self._find(tenant)
         if known.totals is None:
             return
         now = time.monotonic()
@@ -88,7 +88,7 @@ class TenantTotalsReader:
         else:
             known.added.append((now, quota, amount))
 
-    def _known(self, tenant: TenantId) -> _Known:
+    def _find(self, tenant: TenantId) -> _Known:
         known = self._tenants.get(tenant)
         if known is None:
             if len(self._tenants) >= TENANTS_MAX:
@@ -117,5 +117,5 @@ def _with_added(known: _Known) -> TenantTotals | None:
         return known.totals
     sums: dict[str, int] = {}
     for _then, quota, amount in known.added:
-        sums[quota] = sums.get(quota, known.totals.used(quota)) + amount
+        sums[quota] = sums.get(quota, known.totals.amount(quota)) + amount
     return known.totals.model_copy(update=sums)

@@ -23,7 +23,7 @@ class QuotaCheck:
     ) -> QuotaReached | None:
         """The first of some quotas that allows no more."""
         limits = self._config.quotas(tenant)
-        limited = [quota for quota in quotas if limits.allowed(quota) is not None]
+        limited = [quota for quota in quotas if limits.limit(quota) is not None]
         if not limited:
             return None
         totals = await self._totals.load(tenant)

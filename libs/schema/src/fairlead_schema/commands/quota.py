@@ -33,7 +33,7 @@ class QuotaLimits(Model):
     calls: int | None = None
     pending: int | None = None
 
-    def allowed(self, quota: QuotaName) -> int | None:
+    def limit(self, quota: QuotaName) -> int | None:
         """The limit of a quota; None if there is none."""
         limit: int | None = getattr(self, quota)
         return limit
@@ -58,7 +58,7 @@ class TenantTotals(Model):
     allowed: QuotaLimits | None = None
     """The limits in the configuration of the projector."""
 
-    def used(self, quota: QuotaName) -> int:
+    def amount(self, quota: QuotaName) -> int:
         """How much of a quota is used."""
         return int(getattr(self, quota))
 

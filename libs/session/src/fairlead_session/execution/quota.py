@@ -23,7 +23,7 @@ def find_reached(
 ) -> QuotaReached | None:
     """The first of some quotas that allows no more."""
     for quota in quotas:
-        used, allowed = totals.used(quota), limits.allowed(quota)
+        used, allowed = totals.amount(quota), limits.limit(quota)
         if allowed is not None and used >= allowed:
             return QuotaReached(quota, used, allowed)
     return None
@@ -32,6 +32,6 @@ def find_reached(
 def quota_uses(limits: QuotaLimits, totals: TenantTotals) -> tuple[QuotaUse, ...]:
     """Every quota with what is used and what is allowed."""
     return tuple(
-        QuotaUse(quota=quota, used=totals.used(quota), allowed=limits.allowed(quota))
+        QuotaUse(quota=quota, used=totals.amount(quota), allowed=limits.limit(quota))
         for quota in QUOTAS
     )

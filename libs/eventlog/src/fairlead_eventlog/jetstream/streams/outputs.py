@@ -40,7 +40,7 @@ class JetStreamOutputs:
     async def put(
         self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
     ) -> StoredOutput:
-        chunks = _cut(pieces, self._chunk_bytes)
+        chunks = _split_chunks(pieces, self._chunk_bytes)
         # An empty output has a chunk too: its subject names the session.
         first = await anext(chunks, b"")
         length = f"{len(first)}-{secrets.token_hex(11)}"
@@ -166,7 +166,7 @@ class JetStreamOutputs:
         return None if description.get("deleted") else description
 
 
-async def _cut(pieces: AsyncIterator[bytes], length: int) -> AsyncIterator[bytes]:
+async def _split_chunks(pieces: AsyncIterator[bytes], length: int) -> AsyncIterator[bytes]:
     """The pieces as chunks of one length; the last one may be shorter."""
     pending = bytearray()
     async for piece in pieces:
