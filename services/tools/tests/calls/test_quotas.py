@@ -1,0 +1,88 @@
+"""A tenant's quotas in a worker: calls wait in their queue, and outputs are cut. FINDINGS B11."""
+
+import json
+
+from fairlead_eventlog.memory.outputs import MemoryOutputs
+from fairlead_eventlog.memory.requests import MemoryRequests
+from fairlead_schema import subjects
+from fairlead_schema.commands.quota import QuotaLimits
+from fairlead_schema.events import ToolStarted
+from fairlead_schema.tools.content import TextContent
+from fairlead_session.calls.lifecycle import Succeeded
+from fairlead_session.calls.output_bounds import OutputLimits
+from fairlead_tools.calls.output import OutputRetention
+from fairlead_tools.calls.worker import ToolWorker
+from fairlead_tools.quotas import OutputQuota
+from services.tools.tests.conftest import AT, Gate, Harness, run_worker, tool, wait_until
+
+LIMITS = QuotaLimits(calls=2, output_bytes=100)
+STARTED = ToolStarted(
+    assistant_message_id="msg_a", call_id="call_1", worker="wkr_dead", generation=1
+)
+
+
+def limited_worker(harness: Harness, calls: int) -> ToolWorker:
+    """A worker with quotas, where the projector counts so many running calls."""
+
+    async def answer(_body: bytes) -> bytes:
+        return json.dumps({"data": {"calls": calls}}).encode()
+
+    assert isinstance(harness.eventlog.requests, MemoryRequests)
+    harness.eventlog.requests.answerers[subjects.tenant_usage("default")] = answer
+    worker = harness.worker()
+    worker.lifecycle.quotas.keep(lambda _tenant: LIMITS)
+    return worker
+
+
+async def test_calls_over_the_quota_wait_in_their_queue(harness: Harness) -> None:
+    """B11: nothing is written for a call that waits, and each call runs when there is room."""
+    gate = Gate()
+    slow = tool(execute=gate, retry="once")
+    harness.registry.register(slow)
+    for number in range(4):
+        await harness.call(slow, id_=f"call_{number}")
+
+    async with run_worker(limited_worker(harness, calls=0)):
+        await harness.wait_for_starts(2)
+        await wait_until(lambda: sum(job.deliveries > 0 for job in harness.jobs) == 4)
+        await wait_until(lambda: len(gate.runs) == 2)
+        begun = len(await harness.starts())
+        gate.opened.set()
+        await wait_until(lambda: not harness.jobs)
+
+    assert begun == 2
+    assert len(await harness.settlements()) == len(gate.runs) == 4
+
+
+async def test_a_call_of_a_dead_worker_goes_on_although_the_quota_is_reached(
+    harness: Harness,
+) -> None:
+    """B11: that call counts already, so it would otherwise wait for itself for ever."""
+    again = tool(retry="pure")
+    harness.registry.register(again)
+    await harness.call(again)
+    await harness.write(STARTED)
+
+    async with run_worker(limited_worker(harness, calls=2)):
+        await wait_until(lambda: not harness.jobs)
+
+    assert await harness.settlements() == ["{'said': 'k'}"]
+
+
+async def test_an_output_over_the_quota_is_cut_and_what_was_stored_stays() -> None:
+    """B11: the call succeeds, and the marker says that the rest is lost."""
+    outputs = MemoryOutputs()
+    quota = OutputQuota(outputs, lambda _tenant: LIMITS)
+    retention = OutputRetention(outputs, OutputLimits(4, 200), 1000, quota)
+    outcome = Succeeded(structured={}, content=(TextContent(text="line\n" * 100),))
+
+    first, second = await retention.bound(AT, outcome), await retention.bound(AT, outcome)
+
+    assert isinstance(first, Succeeded)
+    assert isinstance(second, Succeeded)
+    assert first.output_paths is not None
+    assert second.output_paths is None
+    (shown,) = second.content
+    assert isinstance(shown, TextContent)
+    assert "the rest could not be kept" in shown.text
+    assert len(outputs.outputs) == 1
