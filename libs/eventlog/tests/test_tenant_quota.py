@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.tenant_quota import WAIT_S, WAIT_S_MAX, RunningQuota, wait_s
-from fairlead_eventlog.tenant_totals import TenantTotalsReader, TotalsTimings
+from fairlead_eventlog.tenant_totals import ADDED_SPAN_S, TenantTotalsReader, TotalsTimings
 from fairlead_schema import subjects
 from fairlead_schema.commands.quota import QuotaLimits
 
@@ -73,12 +73,28 @@ async def test_additions_count_until_an_answer_includes_them() -> None:
 
     before = await totals.load("acme")
     projector.totals = {"sessions": 3, "logBytes": 10}
+    await asyncio.sleep(2 * ADDED_SPAN_S)
     after = await totals.load("acme", fresh_s=0.0)
 
     assert before is not None
     assert after is not None
     assert (before.sessions, before.log_bytes) == (3, 10)
     assert (after.sessions, after.log_bytes) == (3, 10)
+
+
+async def test_a_flood_of_additions_is_kept_as_a_few_numbers() -> None:
+    """A check must not become slow because this process admits much."""
+    totals = TenantTotalsReader(Projector().requests, ALWAYS_FRESH)
+    await totals.load("acme")
+
+    for _ in range(20_000):
+        totals.add("acme", "pending")
+        totals.add("acme", "log_bytes", 3)
+        await totals.load("acme")
+
+    found = await totals.load("acme")
+    assert found is not None
+    assert (found.pending, found.log_bytes) == (20_000, 60_000)
 
 
 async def test_of_work_that_begins_at_once_only_as_much_runs_as_the_quota_allows() -> None:

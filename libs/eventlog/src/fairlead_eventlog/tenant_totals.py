@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,8 +16,8 @@ from fairlead_schema.commands.quota import QuotaName, TenantTotals
 from fairlead_schema.ids import TenantId
 
 TENANTS_MAX: Final = 10_000
-# Additions of one such span are kept as one.
-ADDED_SPAN_S: Final = 0.05
+# Additions of one such span are kept as one number.
+ADDED_SPAN_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class _Known:
     totals: TenantTotals | None = None
     loaded_at: float = -math.inf
     tried_at: float = -math.inf
-    added: list[tuple[float, QuotaName, int]] = field(default_factory=list)
+    added: Counter[tuple[int, QuotaName]] = field(default_factory=Counter)
+    """What this process added, by span of time and quota: few numbers, however much it adds."""
     loading: asyncio.Task[None] | None = None
 
 
@@ -61,7 +63,7 @@ class TenantTotalsReader:
         now = time.monotonic()
         age_s = now - known.loaded_at
         if age_s >= timings.kept_s:
-            known.totals, known.added = None, []
+            known.totals, known.added = None, Counter()
         wanted_s = timings.fresh_s if fresh_s is None else fresh_s
         if age_s >= wanted_s and now - known.tried_at >= wanted_s:
             known.tried_at = now
@@ -79,14 +81,8 @@ class TenantTotalsReader:
     def add(self, tenant: TenantId, quota: QuotaName, amount: int = 1) -> None:
         """Note what this process has added, until an answer of the projector includes it."""
         known = self._find(tenant)
-        if known.totals is None:
-            return
-        now = time.monotonic()
-        if known.added and known.added[-1][1] == quota and now - known.added[-1][0] < ADDED_SPAN_S:
-            then, _, before = known.added[-1]
-            known.added[-1] = (then, quota, before + amount)
-        else:
-            known.added.append((now, quota, amount))
+        if known.totals is not None:
+            known.added[_span(time.monotonic()), quota] += amount
 
     def _find(self, tenant: TenantId) -> _Known:
         known = self._tenants.get(tenant)
@@ -108,14 +104,20 @@ class TenantTotalsReader:
         finally:
             known.loading = None
         known.totals, known.loaded_at = totals, asked_at
-        since = self.counted_until(tenant)
-        known.added = [added for added in known.added if added[0] > since]
+        since = _span(asked_at - self._timings.lag_s)
+        known.added = Counter(
+            {key: amount for key, amount in known.added.items() if key[0] >= since}
+        )
 
 
 def _with_added(known: _Known) -> TenantTotals | None:
     if known.totals is None or not known.added:
         return known.totals
     sums: dict[str, int] = {}
-    for _then, quota, amount in known.added:
+    for (_, quota), amount in known.added.items():
         sums[quota] = sums.get(quota, known.totals.amount(quota)) + amount
     return known.totals.model_copy(update=sums)
+
+
+def _span(now: float) -> int:
+    return int(now / ADDED_SPAN_S)
