@@ -77,11 +77,8 @@ async def test_every_agent_is_listed_hidden_ones_too(client: httpx.AsyncClient) 
 
     agents = [agent["id"] for agent in answer["data"]]
     assert agents == ["build", "plan", "general", "explore", "helper"]
-    assert answer["data"][1]["permissions"][0] == {
-        "action": "*",
-        "resource": "*",
-        "effect": "allow",
-    }
+    first_rules = [agent["permissions"][0]["effect"] for agent in answer["data"]]
+    assert first_rules == ["allow", "deny", "allow", "deny", "allow"]
     assert answer["data"][0]["system"] == "Be careful."
     assert answer["data"][0]["request"] == {"headers": {}, "body": {}}
     assert answer["location"]["directory"] == "/srv/default"
