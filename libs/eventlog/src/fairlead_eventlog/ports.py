@@ -8,6 +8,7 @@ from fairlead_eventlog.slots import Slots
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.identity.restrictions import Restrictions
 from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
 from fairlead_schema.permission import SavedPermission
 from fairlead_schema.record import Commit, Draft
@@ -301,9 +302,15 @@ class Requests(Protocol):
     """Request and reply between services."""
 
     async def request(
-        self, subject: str, body: bytes, *, timeout_s: float, by: PrincipalName | None = None
+        self,
+        subject: str,
+        body: bytes,
+        *,
+        timeout_s: float,
+        by: PrincipalName | None = None,
+        restrictions: Restrictions | None = None,
     ) -> bytes:
-        """One answer. `by` names the principal on whose behalf a service asks.
+        """One answer. `by` names the principal on whose behalf a service asks, with its restrictions.
 
         Raises NoResponders (nobody serves it) or LogUnavailable (no answer in time).
         """

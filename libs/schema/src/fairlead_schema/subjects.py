@@ -11,6 +11,8 @@ SHARDS = 8
 ROOT = "fairlead"
 BY_HEADER = "Fairlead-By"
 """The header with the principal of a request. It counts only on subjects of services."""
+RESTRICTIONS_HEADER = "Fairlead-Restrictions"
+"""The header with the restrictions of that principal, as JSON. It counts where `BY_HEADER` does."""
 
 
 class Address(NamedTuple):

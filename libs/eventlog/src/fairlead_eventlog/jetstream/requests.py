@@ -1,6 +1,7 @@
 """Request and reply over core NATS."""
 
 import asyncio
+import json
 
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import (
@@ -8,7 +9,8 @@ from fairlead_eventlog.jetstream.link import (
     NoAnswer,
 )
 from fairlead_schema.identity.principal import PrincipalName
-from fairlead_schema.subjects import BY_HEADER
+from fairlead_schema.identity.restrictions import Restrictions
+from fairlead_schema.subjects import BY_HEADER, RESTRICTIONS_HEADER
 
 
 class NatsRequests:
@@ -18,9 +20,17 @@ class NatsRequests:
         self._link = link
 
     async def request(
-        self, subject: str, body: bytes, *, timeout_s: float, by: PrincipalName | None = None
+        self,
+        subject: str,
+        body: bytes,
+        *,
+        timeout_s: float,
+        by: PrincipalName | None = None,
+        restrictions: Restrictions | None = None,
     ) -> bytes:
         headers = None if by is None else {BY_HEADER: by}
+        if headers is not None and restrictions is not None:
+            headers[RESTRICTIONS_HEADER] = json.dumps(restrictions.wire())
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await self._link.request(

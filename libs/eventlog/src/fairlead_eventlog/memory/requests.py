@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.identity.restrictions import Restrictions
 
 RequestAnswer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
@@ -16,11 +17,19 @@ class MemoryRequests:
     def __init__(self) -> None:
         self.answerers: dict[str, RequestAnswer] = {}
         self.callers: list[PrincipalName | None] = []
+        self.restrictions: list[Restrictions | None] = []
 
     async def request(
-        self, subject: str, body: bytes, *, timeout_s: float, by: PrincipalName | None = None
+        self,
+        subject: str,
+        body: bytes,
+        *,
+        timeout_s: float,
+        by: PrincipalName | None = None,
+        restrictions: Restrictions | None = None,
     ) -> bytes:
         self.callers.append(by)
+        self.restrictions.append(restrictions)
         if subject not in self.answerers:
             raise NoResponders(subject)
         try:

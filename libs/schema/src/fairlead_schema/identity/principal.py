@@ -5,6 +5,7 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import StringConstraints
 
+from fairlead_schema.identity.restrictions import Restrictions
 from fairlead_schema.identity.scopes import SCOPES, Scope
 from fairlead_schema.ids import DEFAULT_TENANT, TenantId
 
@@ -35,6 +36,13 @@ class Principal:
     """The largest budget of a session of this principal, in USD."""
     expires_at: int | None = None
     """Milliseconds since the epoch. Streams end then."""
+
+    @property
+    def restrictions(self) -> Restrictions | None:
+        """What the sessions of this principal may use; None if nothing restricts them."""
+        if self.roots is None and self.agents is None and self.cost is None:
+            return None
+        return Restrictions(roots=self.roots, agents=self.agents, cost=self.cost)
 
     def may(self, scope: Scope) -> bool:
         """Whether the principal has a scope."""
