@@ -23,6 +23,7 @@ from fairlead_service.config.providers import ModelConfig, ProviderConfig
 from fairlead_service.config.section import Section
 from fairlead_service.config.sections import (
     AsksConfig,
+    AuthConfig,
     CompactionConfig,
     GatewayConfig,
     HealthConfig,
@@ -71,6 +72,7 @@ class Config(Section):
     postgres: PostgresConfig = PostgresConfig()
     health: HealthConfig = HealthConfig()
     log: LogConfig = LogConfig()
+    auth: AuthConfig = AuthConfig()
     gateway: GatewayConfig = GatewayConfig()
     ingest: IngestConfig = IngestConfig()
     runner: RunnerConfig = RunnerConfig()

@@ -1,0 +1,93 @@
+"""Turns the credentials of a request into its principal. HTTP and other doors share it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from typing_extensions import override
+
+from fairlead_schema.errors import Unauthorized
+from fairlead_schema.identity.principal import LOCAL, Principal
+from fairlead_service.config.configuration import ConfigError
+from fairlead_service.config.sections import AuthConfig
+from fairlead_service.identity.jwks import JwksFile, JwksUrl, KeySource
+from fairlead_service.identity.keys import KeyRing, is_key, parse_key_ring
+from fairlead_service.identity.tokens import TokenRules, TokenVerifier, parse_deny_list
+from fairlead_service.identity.watched_file import FileUnusable, WatchedFile
+from fairlead_service.ids import now_ms
+
+HOW_TO_CONFIGURE = (
+    "configure [auth] keys_file (write it with `fairlead token create --keys-file FILE`)"
+    " or [auth] issuer, audience and jwks_file or jwks_url"
+)
+
+
+class Authenticator(Protocol):
+    """Says who a caller is."""
+
+    async def authenticate(self, find_credential: Callable[[], str]) -> Principal:
+        """The principal of a request. `find_credential` raises Unauthorized if there is none."""
+
+
+class OpenAuthenticator(Authenticator):
+    """Everybody on this machine is `local`. Credentials are not looked at."""
+
+    @override
+    async def authenticate(self, find_credential: Callable[[], str]) -> Principal:
+        return LOCAL
+
+
+class TokenAuthenticator(Authenticator):
+    """Static keys and tokens, whichever are configured."""
+
+    def __init__(self, keys: WatchedFile[KeyRing] | None, tokens: TokenVerifier | None) -> None:
+        self._keys = keys
+        self._tokens = tokens
+
+    @override
+    async def authenticate(self, find_credential: Callable[[], str]) -> Principal:
+        credential = find_credential()
+        if self._keys is not None and is_key(credential):
+            return self._keys.current().principal(credential, now_ms=now_ms())
+        if self._tokens is not None:
+            return await self._tokens.principal(credential, now_ms=now_ms())
+        raise Unauthorized("The credentials are not a key of this server")
+
+
+def build_authenticator(config: AuthConfig) -> Authenticator:
+    """The authenticator that the configuration asks for. Raises ConfigError."""
+    if config.mode == "open":
+        return OpenAuthenticator()
+    if config.keys_file is None and config.issuer is None:
+        raise ConfigError("auth", "", f"nobody could authenticate: {HOW_TO_CONFIGURE}")
+    try:
+        keys = None
+        if config.keys_file is not None:
+            keys = WatchedFile(Path(config.keys_file), parse_key_ring)
+        return TokenAuthenticator(keys, _token_verifier(config))
+    except FileUnusable as error:
+        raise ConfigError("auth", "", str(error)) from error
+
+
+def _token_verifier(config: AuthConfig) -> TokenVerifier | None:
+    if config.issuer is None:
+        return None
+    assert config.audience is not None, "the configuration asks for both"
+    rules = TokenRules(
+        config.issuer,
+        config.audience,
+        config.algorithms,
+        config.tenant_claim,
+        config.roles_claim,
+    )
+    denied = None
+    if config.deny_file is not None:
+        denied = WatchedFile(Path(config.deny_file), parse_deny_list)
+    return TokenVerifier(rules, _key_source(config), denied)
+
+
+def _key_source(config: AuthConfig) -> KeySource:
+    if config.jwks_file is not None:
+        return JwksFile(Path(config.jwks_file))
+    assert config.jwks_url is not None, "the configuration asks for one of both"
+    return JwksUrl(config.jwks_url)

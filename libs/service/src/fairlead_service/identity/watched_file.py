@@ -1,0 +1,99 @@
+"""A small file that is read again when it changes. A broken new version changes nothing."""
+
+import logging
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Final, Generic, NamedTuple, TypeVar
+
+log = logging.getLogger(__name__)
+
+CHECK_INTERVAL_S: Final = 1.0
+FILE_BYTES_MAX: Final = 1024 * 1024
+
+Content = TypeVar("Content")
+
+
+class FileUnusable(Exception):
+    """A file cannot be read or does not fit its format. The text names the file and the reason."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class _Version(NamedTuple):
+    """What tells two versions of a file apart without reading them."""
+
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+
+
+class WatchedFile(Generic[Content]):
+    """The parsed content of a file. `parse` raises ValueError for text that does not fit."""
+
+    def __init__(
+        self,
+        path: Path,
+        parse: Callable[[str], Content],
+        *,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """Read the file. Raises FileUnusable, because there is no older version yet."""
+        self._path = path
+        self._parse = parse
+        self._clock = clock
+        self._version = _version_of(path)
+        self._content = self._read()
+        self._checked_at = clock()
+
+    def current(self) -> Content:
+        """The newest content that could be read. The disk is asked at most once a second."""
+        now = self._clock()
+        if now - self._checked_at >= CHECK_INTERVAL_S:
+            self._checked_at = now
+            self._read_if_changed()
+        return self._content
+
+    def _read_if_changed(self) -> None:
+        try:
+            version = _version_of(self._path)
+            if version == self._version:
+                return
+            # A broken version is reported once, not every second.
+            self._version = version
+            self._content = self._read()
+        except FileUnusable as error:
+            log.error(  # noqa: TRY400 - the reason says enough, a trace says nothing more
+                "changed file cannot be used: its old content stays in force",
+                extra={"path": str(error.path), "reason": error.reason},
+            )
+        else:
+            log.info("changed file read again", extra={"path": str(self._path)})
+
+    def _read(self) -> Content:
+        try:
+            with self._path.open("rb") as file:
+                raw = file.read(FILE_BYTES_MAX + 1)
+            if len(raw) > FILE_BYTES_MAX:
+                raise FileUnusable(self._path, f"larger than {FILE_BYTES_MAX} bytes")
+            return self._parse(raw.decode())
+        except OSError as error:
+            raise FileUnusable(self._path, error.strerror or "cannot be read") from error
+        except ValueError as error:
+            raise FileUnusable(self._path, str(error)) from error
+
+
+def _version_of(path: Path) -> _Version:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - one system call, without a Path in between
+    except OSError as error:
+        raise FileUnusable(path, error.strerror or "cannot be read") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise FileUnusable(path, "not a regular file")
+    return _Version(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
