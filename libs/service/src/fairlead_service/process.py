@@ -7,8 +7,9 @@ crash loop, and is retried until it comes. SIGTERM ends the work first, then the
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import TypeAlias
 
@@ -19,6 +20,7 @@ from typing_extensions import override
 
 from fairlead_service.config.configuration import Config, ConfigError, load
 from fairlead_service.health import Health
+from fairlead_service.http_protocol import ConnectionLimits, DeadlineProtocol
 from fairlead_service.logs import configure
 from fairlead_service.process_memory import keep_memory_private
 from fairlead_service.supervise import Restarts, supervise
@@ -29,10 +31,26 @@ Work: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 """Opens a process's work; leaving it drains and closes."""
 
 
+@dataclass(frozen=True, slots=True)
+class OperationsPort:
+    """Where a process serves its health and metrics, apart from the port of its callers."""
+
+    host: str
+    port: int
+
+
 def application(
-    service: str, work: Work, health: Health, routes: Sequence[BaseRoute] = ()
+    service: str,
+    work: Work,
+    health: Health,
+    routes: Sequence[BaseRoute] = (),
+    *,
+    operations: OperationsPort | None = None,
 ) -> Starlette:
-    """The ASGI application of a process: its work, its health, its own routes."""
+    """The ASGI application of a process: its work, its health, its own routes.
+
+    With `operations`, health and metrics have a port of their own, and no other port serves them.
+    """
     restarts, stop = Restarts(), asyncio.Event()
     health.depend("work", lambda: restarts.complaint)
 
@@ -47,12 +65,40 @@ def application(
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         task = asyncio.create_task(supervise(service, hold_open, restarts=restarts, stop=stop))
         try:
-            yield
+            async with _serve_operations(health, operations):
+                yield
         finally:
             stop.set()
             await task
 
-    return Starlette(routes=[*health.routes(), *routes], lifespan=lifespan)
+    own = [] if operations else health.routes()
+    return Starlette(routes=[*own, *routes], lifespan=lifespan)
+
+
+@asynccontextmanager
+async def _serve_operations(
+    health: Health, operations: OperationsPort | None
+) -> AsyncIterator[None]:
+    """Serve health and metrics for the length of a block."""
+    if operations is None:
+        yield
+        return
+    config = uvicorn.Config(
+        Starlette(routes=list(health.routes())),
+        host=operations.host,
+        port=operations.port,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        http=DeadlineProtocol,
+    )
+    server = _OperationsServer(config)
+    task = asyncio.create_task(server.serve())
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await task
 
 
 def main(service: str, env: Mapping[str, str], build: Callable[[Config], Starlette]) -> None:
@@ -69,6 +115,15 @@ def main(service: str, env: Mapping[str, str], build: Callable[[Config], Starlet
         # Only the service can tell that this machine lacks what its configuration asks for.
         sys.exit(f"fairlead-{service}: {error}")
     serve(app, host=config.health.host, port=config.health.port)
+
+
+class _OperationsServer(uvicorn.Server):
+    """A second server of a process. The first one handles the signals."""
+
+    @override
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 class _Server(uvicorn.Server):
@@ -89,6 +144,7 @@ def serve(
     port: int,
     grace_s: float = 30.0,
     on_exit: Callable[[], None] = lambda: None,
+    limits: ConnectionLimits | None = None,
 ) -> None:
     """Run until SIGTERM or SIGINT. `on_exit` runs first, so that streams can close."""
     keep_memory_private()
@@ -101,6 +157,9 @@ def serve(
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=int(grace_s),
+        http=DeadlineProtocol if limits is None else DeadlineProtocol.with_limits(limits),
+        limit_concurrency=None if limits is None else limits.connections_max,
+        server_header=False,
     )
     server = _Server(config)
     server.on_exit = on_exit
