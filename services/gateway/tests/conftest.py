@@ -17,9 +17,11 @@ from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.http import dispatch
+from fairlead_gateway.http.principal_limits import PrincipalLimits
+from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_gateway.routes import OPERATIONS
 from fairlead_gateway.routes.server import openapi
-from fairlead_gateway.runtime import Runtime
+from fairlead_gateway.runtime import NatsPorts, Runtime
 from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.events import SessionCreated, SessionEvent
 from fairlead_schema.ids import DEFAULT_TENANT
@@ -27,7 +29,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft
 from fairlead_schema.session_info import SessionInfo, SessionTime
 from fairlead_schema.subjects import Address
-from fairlead_service.health import Health
+from fairlead_service.identity.authenticator import OpenAuthenticator
 from fairlead_testing.read_model import MemoryReadModel, SessionRows
 
 LOCATION = LocationRef(directory="/work")
@@ -57,6 +59,14 @@ class FakeIngest:
         self._answerers[INGEST_SUBJECT + verb] = answer
 
 
+def open_runtime(
+    settings: GatewaySettings, nats: Callable[[], NatsPorts | None], read: ReadModel
+) -> Runtime:
+    """The dependencies of routes that let everybody in."""
+    limits = PrincipalLimits(settings.limits)
+    return Runtime(settings, nats, read, OpenAuthenticator(), limits)
+
+
 @pytest.fixture
 def ingest(eventlog: EventLog) -> FakeIngest:
     return FakeIngest(eventlog)
@@ -79,7 +89,7 @@ def settings() -> GatewaySettings:
 
 @pytest.fixture
 def runtime(settings: GatewaySettings, eventlog: EventLog, read: MemoryReadModel) -> Runtime:
-    return Runtime(settings, lambda: eventlog, read)
+    return open_runtime(settings, lambda: eventlog, read)
 
 
 @pytest.fixture(scope="session")
@@ -91,13 +101,13 @@ def openapi_route() -> Route:
 @pytest.fixture
 def app(runtime: Runtime, openapi_route: Route) -> Starlette:
     routes = [*dispatch.build_routes(runtime, OPERATIONS), openapi_route]
-    return dispatch.add_errors_and_access_log(Starlette(routes=[*Health().routes(), *routes]))
+    return dispatch.guard_and_log(Starlette(routes=routes), runtime.settings.origin_rules)
 
 
 @pytest.fixture
 async def client(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         yield client
 
 
@@ -178,7 +188,10 @@ def listen(app: Starlette) -> Listen:
             "path": path,
             "raw_path": path.encode(),
             "query_string": query.encode(),
-            "headers": [(k.lower().encode(), v.encode()) for k, v in (headers or {}).items()],
+            "headers": [
+                (k.lower().encode(), v.encode())
+                for k, v in ({"host": "127.0.0.1"} | dict(headers or {})).items()
+            ],
         }
 
         async def receive() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import GatewaySettings
 from fairlead_service import logs
 from fairlead_service.config import configuration
+from fairlead_service.http_protocol import ConnectionLimits
 from fairlead_service.process import serve
 
 
@@ -15,10 +16,10 @@ def main() -> None:
     """Read the environment once, build the application, and serve it until a signal."""
     try:
         settings = GatewaySettings.of(configuration.load(None, os.environ))
+        logs.configure("gateway", settings.log_level)
+        app = build(settings)
     except configuration.ConfigError as error:
-        sys.exit(str(error))
-    logs.configure("gateway", settings.log_level)
-    app = build(settings)
+        sys.exit(f"fairlead-gateway: {error}")
     runtime: Runtime = app.state.runtime
     serve(
         app,
@@ -26,6 +27,9 @@ def main() -> None:
         port=settings.port,
         grace_s=settings.grace_s,
         on_exit=runtime.shutdown.set,
+        limits=ConnectionLimits(
+            settings.head_timeout_s, settings.head_bytes_max, settings.connections_max
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream import connect
 from fairlead_gateway.http import dispatch
+from fairlead_gateway.http.principal_limits import PrincipalLimits
 from fairlead_gateway.log.nats_connection import NatsConnection
 from fairlead_gateway.reads.postgres import PostgresReadModel
 from fairlead_gateway.routes import OPERATIONS
@@ -14,11 +15,15 @@ from fairlead_gateway.routes.server import openapi
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import GatewaySettings
 from fairlead_service.health import Health
-from fairlead_service.process import application
+from fairlead_service.identity.authenticator import build_authenticator
+from fairlead_service.process import OperationsPort, application
 
 
 def build(settings: GatewaySettings) -> Starlette:
-    """The ASGI application. It connects when it starts, and keeps its Runtime in `state.runtime`."""
+    """The ASGI application. It connects when it starts, and keeps its Runtime in `state.runtime`.
+
+    Raises ConfigError if nobody could authenticate.
+    """
     read_model = PostgresReadModel(
         settings.dsn,
         connections_max=settings.pool_connections_max,
@@ -38,8 +43,17 @@ def build(settings: GatewaySettings) -> Starlette:
         async with read_model.open(), nats.open():
             yield
 
-    runtime = Runtime(settings, nats.current, read_model)
+    runtime = Runtime(
+        settings,
+        nats.current,
+        read_model,
+        build_authenticator(settings.auth),
+        PrincipalLimits(settings.limits),
+    )
     routes = [*dispatch.build_routes(runtime, OPERATIONS), openapi.route(OPERATIONS)]
-    app = dispatch.add_errors_and_access_log(application("gateway", work, health, routes))
+    operations = OperationsPort(settings.ops_host, settings.ops_port)
+    app = dispatch.guard_and_log(
+        application("gateway", work, health, routes, operations=operations), settings.origin_rules
+    )
     app.state.runtime = runtime
     return app

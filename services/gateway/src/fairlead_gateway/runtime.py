@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from fairlead_eventlog.ports import Deltas, OutputStore, Requests, SessionLog, Snapshots
+from fairlead_gateway.http.principal_limits import PrincipalLimits
 from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.errors import ServiceUnavailable
+from fairlead_service.identity.authenticator import Authenticator
 
 
 class NatsPorts(Protocol):
@@ -41,6 +43,8 @@ class Runtime:
     nats_connection: Callable[[], NatsPorts | None]
     """Returns the current connection to NATS, or None while there is none."""
     read_model: ReadModel
+    authenticator: Authenticator
+    limits: PrincipalLimits
     shutdown: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process must stop. Streams and waits then end at once."""
 

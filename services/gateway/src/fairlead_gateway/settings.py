@@ -6,11 +6,16 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from fairlead_gateway.http.origin_rules import OriginRules
+from fairlead_gateway.http.principal_limits import LimitSettings
 from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_schema.ids import TenantId
 from fairlead_service.config.agents import AgentConfig
-from fairlead_service.config.configuration import Config
+from fairlead_service.config.configuration import Config, ConfigError
 from fairlead_service.config.providers import ProviderConfig
+from fairlead_service.config.sections import AuthConfig
+from fairlead_service.identity.authenticator import HOW_TO_CONFIGURE
+from fairlead_service.identity.loopback import is_loopback
 
 
 class GatewaySettings(BaseModel):
@@ -33,6 +38,17 @@ class GatewaySettings(BaseModel):
     grace_s: float = Field(default=10.0, gt=0)
     read_timeout_s: float = Field(default=5.0, gt=0)
     pool_connections_max: int = Field(default=8, gt=0)
+    # The bytes that may wait for one slow client.
+    stream_bytes_max: int = Field(default=16 * 1024 * 1024, gt=0)
+    head_timeout_s: float = Field(default=10.0, gt=0)
+    head_bytes_max: int = Field(default=32 * 1024, gt=0)
+    body_timeout_s: float = Field(default=30.0, gt=0)
+    connections_max: int = Field(default=2048, gt=0)
+    ops_host: str = "127.0.0.1"
+    ops_port: int = 9100
+    origin_rules: OriginRules = OriginRules()
+    limits: LimitSettings = LimitSettings()
+    auth: AuthConfig = AuthConfig()
     directory: str = "/"
     agents: dict[str, AgentConfig] = Field(default_factory=dict)
     providers: dict[str, ProviderConfig] = Field(default_factory=dict)
@@ -44,19 +60,46 @@ class GatewaySettings(BaseModel):
             raise ValueError("fresh_timeout_s must be at most 60")
         return self
 
+    @property
+    def query_tokens(self) -> bool:
+        """Whether a token may stand in the query string."""
+        return self.auth.query_tokens
+
     @classmethod
     def of(cls, config: Config) -> Self:
-        """The gateway's part of the whole configuration."""
+        """The gateway's part of the whole configuration. Raises ConfigError for an open door."""
+        gateway = config.gateway
+        if config.auth.mode == "open" and not is_loopback(gateway.host):
+            reason = f"{gateway.host} is reachable from outside: {HOW_TO_CONFIGURE}"
+            raise ConfigError("auth", "mode", f'"open" serves loopback only, and {reason}')
         return cls(
-            host=config.gateway.host,
-            port=config.gateway.port,
+            host=gateway.host,
+            port=gateway.port,
+            ops_host=config.health.host,
+            ops_port=config.health.port,
+            auth=config.auth,
+            origin_rules=OriginRules(
+                frozenset(host.lower() for host in gateway.hosts),
+                frozenset(origin.lower() for origin in gateway.origins),
+            ),
+            limits=LimitSettings(
+                gateway.requests_per_s,
+                gateway.request_burst,
+                gateway.bytes_per_minute,
+                gateway.streams_max,
+            ),
+            head_timeout_s=gateway.head_timeout_s,
+            head_bytes_max=gateway.head_bytes_max,
+            body_timeout_s=gateway.body_timeout_s,
+            connections_max=gateway.connections_max,
+            stream_bytes_max=gateway.stream_bytes_max,
             nats_url=config.nats.url,
             dsn=config.postgres.dsn,
             log_level=config.log.level,
             request_timeout_s=config.nats.request_timeout_s,
-            body_bytes_max=config.gateway.body_bytes_max,
-            fresh_timeout_s=config.gateway.fresh_timeout_s,
-            heartbeat_s=config.gateway.heartbeat_s,
+            body_bytes_max=gateway.body_bytes_max,
+            fresh_timeout_s=gateway.fresh_timeout_s,
+            heartbeat_s=gateway.heartbeat_s,
             directory=config.location.default or str(Path.cwd()),
             agents=config.agents,
             providers=config.provider,

@@ -1,10 +1,12 @@
 """The checks before an operation: their order, and what each refusal says."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
+from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.errors import MESSAGE_LENGTH_MAX
 from services.gateway.tests.conftest import Append
 
@@ -162,3 +164,27 @@ async def test_a_wrong_method_is_405_and_says_what_is_allowed(client: httpx.Asyn
     assert (answer.status_code, answer.json()["_tag"]) == (405, "InvalidRequestError")
     assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
     assert (await client.head("/api/session/ses_1/event")).status_code == 405
+
+
+class TestWithASlowClient:
+    """The body of a request never ends."""
+
+    @pytest.fixture
+    def settings(self) -> GatewaySettings:
+        return GatewaySettings(directory="/srv", body_timeout_s=0.05)
+
+    async def test_a_body_that_does_not_arrive_is_408_and_ends_the_connection(
+        self, client: httpx.AsyncClient, append: Append
+    ) -> None:
+        """B14: a slow body holds no request for ever."""
+        await append("ses_1")
+
+        async def drip() -> AsyncIterator[bytes]:
+            while True:
+                yield b" "
+                await asyncio.sleep(0.01)
+
+        async with asyncio.timeout(20):
+            answer = await client.post(PROMPT, content=drip())
+
+        assert (answer.status_code, answer.headers["connection"]) == (408, "close")

@@ -94,3 +94,39 @@ async def test_an_error_answer_fits_its_schema(
     answer = await client.get("/api/session/ses_unknown")
 
     Draft202012Validator(schema).validate(answer.json())
+
+
+def test_every_operation_shows_its_scope(api: dict[str, Any]) -> None:
+    for operation in OPERATIONS:
+        item = api["paths"][operation.path][operation.method.lower()]
+        scopes = [] if operation.scope is None else [operation.scope]
+
+        assert [next(iter(way.values())) for way in item["security"]] == [scopes] * 2 * len(scopes)
+        assert ("401" in item["responses"]) == (operation.scope is not None)
+        assert "403" in item["responses"]
+
+
+def test_every_path_parameter_has_a_pattern(api: dict[str, Any]) -> None:
+    parameters = [
+        parameter
+        for path in api["paths"].values()
+        for item in path.values()
+        for parameter in item["parameters"]
+        if parameter["in"] == "path"
+    ]
+
+    assert parameters
+    assert [p["name"] for p in parameters if not p["schema"].get("pattern")] == []
+
+
+def test_numbers_of_a_query_have_their_bounds(api: dict[str, Any]) -> None:
+    limits = [
+        parameter["schema"]
+        for path in api["paths"].values()
+        for item in path.values()
+        for parameter in item["parameters"]
+        if parameter["name"] == "limit"
+    ]
+
+    assert limits
+    assert all(schema["minimum"] == 1 and schema["maximum"] >= 100 for schema in limits)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_gateway.http.sse import EventStream, FrameQueue, SlowClient
+from fairlead_gateway.http.sse import EventStream, FrameQueue, SlowClient, StreamLimits
 from fairlead_schema.errors import ServiceUnavailable
 
 FRAMES_MAX = 4
@@ -30,9 +30,8 @@ async def _send_all(stream: EventStream, *, stuck: bool = False) -> list[dict[st
 
 
 def _stream(source: Callable[[FrameQueue], Any], *, stall_s: float = 5) -> EventStream:
-    return EventStream(
-        source, shutdown=asyncio.Event(), heartbeat_s=1, stall_s=stall_s, frames_max=FRAMES_MAX
-    )
+    limits = StreamLimits(heartbeat_s=1, stall_s=stall_s, frames_max=FRAMES_MAX)
+    return EventStream(source, shutdown=asyncio.Event(), limits=limits)
 
 
 async def test_a_failure_in_the_middle_is_a_named_frame_and_the_end() -> None:
@@ -77,4 +76,28 @@ async def test_live_fragments_behind_a_slow_client_end_the_stream_instead_of_gro
     assert sent[0]["type"] == "http.response.start"
     assert all(message["more_body"] for message in sent[1:])
     with pytest.raises(SlowClient):
-        await burst(FrameQueue(FRAMES_MAX))
+        await burst(FrameQueue(frames_max=FRAMES_MAX, bytes_max=1000))
+
+
+async def test_frames_behind_a_slow_client_are_bounded_by_bytes() -> None:
+    """B13: 256 frames of 8 MB each would be 2 GB for one client."""
+    frames = FrameQueue(frames_max=100, bytes_max=1000)
+    frames.offer(b"x" * 900)
+
+    with pytest.raises(SlowClient):
+        frames.offer(b"x" * 101)
+    waiting = asyncio.create_task(frames.put(b"y" * 101))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+
+    assert len(await frames.take(heartbeat_s=1)) == 900
+    await asyncio.wait_for(waiting, 5)
+    assert len(await frames.take(heartbeat_s=1)) == 101
+
+
+async def test_a_frame_larger_than_the_limit_still_passes_alone() -> None:
+    frames = FrameQueue(frames_max=100, bytes_max=10)
+
+    await frames.put(b"x" * 50)
+
+    assert len(await frames.take(heartbeat_s=1)) == 50

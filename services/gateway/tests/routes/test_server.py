@@ -53,7 +53,14 @@ def settings() -> GatewaySettings:
 
 async def test_health_answers(client: httpx.AsyncClient) -> None:
     assert (await client.get("/api/health")).json() == {"healthy": True}
-    assert (await client.get("/healthz")).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/readyz", "/healthz", "/asyncapi.json"])
+async def test_the_public_port_does_not_serve_operators(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    """B14: metrics and readiness have a port of their own."""
+    assert (await client.get(path)).status_code == 404
 
 
 async def test_the_location_comes_from_the_query_then_the_headers_then_the_server(

@@ -12,7 +12,7 @@ from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
 from fairlead_testing.read_model import MemoryReadModel
-from services.gateway.tests.conftest import Append, Project
+from services.gateway.tests.conftest import Append, Project, open_runtime
 
 
 async def _missing_service(client: httpx.AsyncClient, method: str, path: str) -> str | None:
@@ -44,7 +44,7 @@ class TestWithoutNats:
 
     @pytest.fixture
     def runtime(self, settings: GatewaySettings, read: MemoryReadModel) -> Runtime:
-        return Runtime(settings, lambda: None, read)
+        return open_runtime(settings, lambda: None, read)
 
     async def test_reads_come_from_postgres_marked_as_perhaps_stale(
         self, client: httpx.AsyncClient, project: Project

@@ -7,11 +7,13 @@ from typing import Final
 from prometheus_client import Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fairlead_schema.identity.principal import Principal
+
 log = logging.getLogger(__name__)
 
 UNMATCHED: Final = "unmatched"
 _ROUTE: Final = "fairlead.route"
-_QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+_PRINCIPAL: Final = "fairlead.principal"
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
 REQUEST_SECONDS: Final = Histogram(
@@ -27,14 +29,25 @@ def set_route(scope: Scope, template: str) -> None:
     scope[_ROUTE] = template
 
 
+def set_principal(scope: Scope, principal: Principal) -> None:
+    """Record the caller of a request for its log line."""
+    scope[_PRINCIPAL] = principal
+
+
+def principal_of(scope: Scope) -> Principal | None:
+    """The caller of a request; None if the caller is not known."""
+    principal: Principal | None = scope.get(_PRINCIPAL)
+    return principal
+
+
 class AccessLog:
-    """Middleware that logs and measures every request except health checks and metrics."""
+    """Middleware that logs and measures every request. It never logs a query: a token may be there."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _QUIET:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         started, status = time.perf_counter(), 500
@@ -65,4 +78,7 @@ def _log_request(scope: Scope, status: int, seconds: float) -> None:
         "status": status,
         "ms": round(seconds * 1000, 1),
     }
+    principal = principal_of(scope)
+    if principal is not None:
+        extra["principal"] = principal.name
     log.info("request", extra=extra)

@@ -6,8 +6,15 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from fairlead_eventlog.errors import LogError, NoResponders
+from fairlead_gateway.http.principal_limits import RateLimited
 from fairlead_gateway.reads.read_model import ReadsUnavailable
-from fairlead_schema.errors import LimitReached, ServiceUnavailable, WireError
+from fairlead_schema.errors import (
+    LimitReached,
+    Refused,
+    ServiceUnavailable,
+    Unauthorized,
+    WireError,
+)
 from fairlead_schema.record import RecordError
 from fairlead_service.rpc.answers import Answerer
 
@@ -47,8 +54,7 @@ def empty_answer(status: int = 204) -> Response:
 def refuse(error: Exception, *, request: str) -> Response:
     """The answer to an exception. An exception that is no refusal is logged as a defect."""
     refusal = ANSWERER.refusal(error, request=request)
-    headers = {"retry-after": str(RETRY_AFTER_S)} if isinstance(refusal, LimitReached) else None
-    return error_answer(refusal.status, refusal.body, headers)
+    return error_answer(refusal.status, refusal.body, _headers(refusal))
 
 
 def error_answer(status: int, body: WireError, headers: dict[str, str] | None = None) -> Response:
@@ -59,6 +65,18 @@ def error_answer(status: int, body: WireError, headers: dict[str, str] | None = 
 def wire_error(error: Exception, *, request: str) -> WireError:
     """The error body for a stream that fails after its answer began."""
     return ANSWERER.refusal(error, request=request).body
+
+
+def _headers(refusal: Refused) -> dict[str, str] | None:
+    match refusal:
+        case RateLimited():
+            return {"retry-after": str(refusal.retry_after_s)}
+        case LimitReached():
+            return {"retry-after": str(RETRY_AFTER_S)}
+        case Unauthorized():
+            return {"www-authenticate": 'Bearer realm="fairlead"'}
+        case _:
+            return None
 
 
 def _json(body: BaseModel) -> str:

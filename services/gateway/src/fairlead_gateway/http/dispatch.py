@@ -2,22 +2,38 @@
 
 from collections.abc import Sequence
 
+from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from fairlead_gateway.http.access_log import AccessLog, set_route
+from fairlead_gateway.http.access_log import AccessLog, principal_of, set_principal, set_route
 from fairlead_gateway.http.answers import error_answer, refuse
+from fairlead_gateway.http.caller import authenticate, require_scope
 from fairlead_gateway.http.operation import AnyOperation, ApiRequest, TargetSession
-from fairlead_gateway.http.request_parser import body_of, query_of, session_id_of, tenant_of
+from fairlead_gateway.http.origin_guard import OriginGuard
+from fairlead_gateway.http.origin_rules import OriginRules
+from fairlead_gateway.http.request_parser import (
+    EmptyInput,
+    check_content_type,
+    parse_body,
+    query_of,
+    read_body,
+    session_id_of,
+)
 from fairlead_gateway.http.target_session import find_session
 from fairlead_gateway.runtime import Runtime
-from fairlead_schema.errors import Refused, WireError
+from fairlead_schema.errors import Forbidden, LimitReached, Refused, Unauthorized, WireError
+from fairlead_schema.identity.principal import Principal
+from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
+from fairlead_service.audit import audit
 
 CLIENT_CLOSED = 499
+# The caller of an operation that anybody may call.
+NOBODY = Principal("service:nobody", DEFAULT_TENANT, frozenset())
 
 
 def build_routes(runtime: Runtime, operations: Sequence[AnyOperation]) -> list[Route]:
@@ -28,31 +44,58 @@ def build_routes(runtime: Runtime, operations: Sequence[AnyOperation]) -> list[R
     return [_route(runtime, path, methods) for path, methods in by_path.items()]
 
 
-def add_errors_and_access_log(app: Starlette) -> Starlette:
-    """Answer unknown routes with our error body, and log and measure every request."""
+def guard_and_log(app: Starlette, rules: OriginRules) -> Starlette:
+    """Refuse foreign web pages, answer unknown routes with our error body, log every request."""
     app.router.redirect_slashes = False
     app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_middleware(OriginGuard, rules=rules)
     app.add_middleware(AccessLog)
     return app
 
 
 async def dispatch(runtime: Runtime, operation: AnyOperation, http: Request) -> Response:
     """Run the checks of an operation in the order of the contract, then the operation."""
-    tenant = tenant_of(http)
-    bytes_max = runtime.settings.body_bytes_max
+    check_content_type(http)
+    principal = await _admit_caller(runtime, operation, http)
     target = None
     if operation.in_session:
-        at = Address(tenant, session_id_of(http))
+        at = Address(principal.tenant, session_id_of(http))
         target = TargetSession(at, None) if operation.commands else await find_session(runtime, at)
     try:
         query = query_of(http, operation.query)
-        body = await body_of(http, operation.body, bytes_max=bytes_max)
+        body = await _body_of(runtime, operation, http, principal)
     except Refused:
         # An unknown session is refused before an invalid query or body.
         if target is not None and operation.commands:
             await find_session(runtime, target.at)
         raise
-    return await operation.respond(ApiRequest(http, runtime, tenant, query, body, target))
+    return await operation.respond(ApiRequest(http, runtime, principal, query, body, target))
+
+
+async def _admit_caller(runtime: Runtime, operation: AnyOperation, http: Request) -> Principal:
+    """The caller, if it may call the operation now. Raises Unauthorized, Forbidden, RateLimited."""
+    if operation.scope is None:
+        return NOBODY
+    principal = await authenticate(runtime, http)
+    set_principal(http.scope, principal)
+    require_scope(principal, operation.scope)
+    runtime.limits.take_request(principal.name)
+    return principal
+
+
+async def _body_of(
+    runtime: Runtime, operation: AnyOperation, http: Request, principal: Principal
+) -> BaseModel:
+    if operation.body is EmptyInput:
+        return EmptyInput()
+    settings = runtime.settings
+    runtime.limits.check_bytes(principal.name)
+    body = await read_body(
+        http, bytes_max=settings.body_bytes_max, timeout_s=settings.body_timeout_s
+    )
+    runtime.limits.take_bytes(principal.name, len(body))
+    parsed: BaseModel = parse_body(body, operation.body)
+    return parsed
 
 
 def _route(runtime: Runtime, path: str, operations: dict[str, AnyOperation]) -> Route:
@@ -65,12 +108,27 @@ def _route(runtime: Runtime, path: str, operations: dict[str, AnyOperation]) -> 
         except ClientDisconnect:
             return Response(status_code=CLIENT_CLOSED)
         except Exception as error:  # noqa: BLE001 - the process edge: every error becomes an answer
+            _audit_refusal(request, operations[request.method], error)
             return refuse(error, request=f"{request.method} {request.url.path}")
 
     route = Route(path, endpoint, methods=list(operations))
     # Starlette adds HEAD to GET. A HEAD of a stream would never end.
     route.methods = set(operations)
     return route
+
+
+def _audit_refusal(request: Request, operation: AnyOperation, error: Exception) -> None:
+    if not isinstance(error, Unauthorized | Forbidden | LimitReached):
+        return
+    principal = principal_of(request.scope)
+    audit(
+        operation.id,
+        "refused",
+        principal=None if principal is None else principal.name,
+        tenant=None if principal is None else principal.tenant,
+        resource=request.url.path,
+        reason=str(error),
+    )
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
@@ -81,6 +139,6 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
         case 405:
             message = f"{request.method} is not allowed on {request.url.path}"
         case status:
-            return PlainTextResponse(error.detail, status_code=status)
+            return PlainTextResponse(error.detail, status_code=status, headers=error.headers)
     body = WireError(tag="InvalidRequestError", message=message)
     return error_answer(error.status_code, body, dict(error.headers or {}))

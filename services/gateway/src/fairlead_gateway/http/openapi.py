@@ -4,12 +4,28 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from fairlead_gateway.http.operation import AnyOperation
-from fairlead_gateway.http.request_parser import EmptyInput
-from fairlead_schema.errors import InternalFailure, InvalidRequest, Refused
+from fairlead_gateway.http.request_parser import (
+    MESSAGE_ID,
+    OUTPUT_ID,
+    PERMISSION_ID,
+    QUESTION_ID,
+    SESSION_ID,
+    EmptyInput,
+)
+from fairlead_schema.commands.asks import RemoveApproval
+from fairlead_schema.errors import (
+    Forbidden,
+    InternalFailure,
+    InvalidRequest,
+    LimitReached,
+    PayloadTooLarge,
+    Refused,
+    Unauthorized,
+)
 
 Json: TypeAlias = dict[str, Any]
 
@@ -18,8 +34,20 @@ VERSION: Final = "0.1.0"
 _REF: Final = "#/components/schemas/"
 _PARAMETER: Final = re.compile(r"{(\w+)}")
 
-# Every operation may refuse its input or fail unexpectedly.
-ALWAYS: Final[tuple[type[Refused], ...]] = (InvalidRequest, InternalFailure)
+# Every operation may refuse its input or a foreign web page, or fail unexpectedly.
+ALWAYS: Final[tuple[type[Refused], ...]] = (InvalidRequest, Forbidden, InternalFailure)
+# An operation with a scope may refuse its caller.
+SCOPED: Final[tuple[type[Refused], ...]] = (Unauthorized, LimitReached)
+_SECURITY_SCHEMES: Final[Json] = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "A key or a token."},
+    "basic": {"type": "http", "scheme": "basic", "description": "User opencode, password: a key."},
+}
+_BOUNDS: Final = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum"}
+_PATH_IDS: Final[dict[str, TypeAdapter[Any]]] = {
+    "sessionID": SESSION_ID,
+    "messageID": MESSAGE_ID,
+    "outputID": OUTPUT_ID,
+}
 
 # The fields of each refusal besides tag and message. False marks an optional field.
 _FIELDS: Final[dict[str, dict[str, bool]]] = {
@@ -56,7 +84,7 @@ def document(operations: Sequence[AnyOperation]) -> Json:
         "openapi": "3.1.0",
         "info": {"title": TITLE, "version": VERSION},
         "paths": paths,
-        "components": {"schemas": schemas},
+        "components": {"schemas": schemas, "securitySchemes": _SECURITY_SCHEMES},
     }
 
 
@@ -65,6 +93,9 @@ def _operation(item: AnyOperation, refs: Any) -> Json:  # noqa: ANN401 - pydanti
         "operationId": item.id,
         "summary": item.summary,
         "tags": [item.id.partition(".")[0]],
+        "security": []
+        if item.scope is None
+        else [{"bearer": [item.scope]}, {"basic": [item.scope]}],
         "parameters": [*_path_parameters(item.path), *_query_parameters(item.query)],
         "responses": _responses(item, refs),
     }
@@ -79,18 +110,32 @@ def _operation(item: AnyOperation, refs: Any) -> Json:  # noqa: ANN401 - pydanti
 
 def _path_parameters(path: str) -> list[Json]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {"name": name, "in": "path", "required": True, "schema": _path_schema(path, name)}
         for name in _PARAMETER.findall(path)
     ]
+
+
+def _path_schema(path: str, name: str) -> Json:
+    if name == "requestID":
+        return (PERMISSION_ID if "/permission/" in path else QUESTION_ID).json_schema()
+    if name in _PATH_IDS:
+        return _PATH_IDS[name].json_schema()
+    assert name == "id", f"{path}: the parameter {name} has no pattern"
+    return {**RemoveApproval.model_json_schema()["properties"]["id"], "pattern": "^[^/]+$"}
 
 
 def _query_parameters(model: type[BaseModel]) -> list[Json]:
     schema = _without_null(model.model_json_schema(by_alias=True))
     required = schema.get("required", [])
     return [
-        {"name": name, "in": "query", "required": name in required, "schema": field}
+        {"name": name, "in": "query", "required": name in required, "schema": _with_bounds(field)}
         for name, field in schema.get("properties", {}).items()
     ]
+
+
+def _with_bounds(field: Json) -> Json:
+    """The schema of a number in a query. Pydantic writes bounds behind a validator in its own words."""
+    return {_BOUNDS.get(key, key): value for key, value in field.items()}
 
 
 def _responses(item: AnyOperation, refs: Any) -> Json:  # noqa: ANN401 - pydantic's own mapping
@@ -110,11 +155,24 @@ def _responses(item: AnyOperation, refs: Any) -> Json:  # noqa: ANN401 - pydanti
             "description": ", ".join(kind.tag for kind in kinds),
             "content": {"application/json": _content(body)},
         }
-    return responses
+        if status == Unauthorized.status:
+            responses[str(status)]["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
+    return responses | _plain_responses(item)
+
+
+def _plain_responses(item: AnyOperation) -> Json:
+    """The refusals in plain text: a wrong content type, a body that comes too slowly."""
+    texts = {} if item.method == "GET" else {"415": "The content type is not application/json."}
+    if item.body is not EmptyInput:
+        texts["408"] = "The body did not arrive in time."
+    content = {"text/plain": _content({"type": "string"})}
+    return {status: {"description": text, "content": content} for status, text in texts.items()}
 
 
 def _errors(item: AnyOperation) -> tuple[type[Refused], ...]:
-    return tuple(dict.fromkeys((*ALWAYS, *item.errors)))
+    scoped = () if item.scope is None else SCOPED
+    large = () if item.body is EmptyInput else (PayloadTooLarge,)
+    return tuple(dict.fromkeys((*ALWAYS, *scoped, *large, *item.errors)))
 
 
 def _error_schema(kind: type[Refused]) -> Json:

@@ -12,6 +12,8 @@ from fairlead_eventlog.ports import Head
 from fairlead_gateway.reads.projection_wait import wait_until_projected
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import Refused, ServiceUnavailable
+from fairlead_schema.identity.principal import Principal
+from fairlead_schema.identity.scopes import Scope
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 
@@ -37,10 +39,15 @@ class ApiRequest(Generic[Query, Body]):
 
     http: Request
     runtime: Runtime
-    tenant: TenantId
+    principal: Principal
     query: Query
     body: Body
     target: TargetSession | None
+
+    @property
+    def tenant(self) -> TenantId:
+        """The tenant of the caller. A request cannot name another."""
+        return self.principal.tenant
 
     @property
     def at(self) -> Address:
@@ -77,6 +84,8 @@ class Operation(Generic[Query, Body]):
     id: str
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
+    scope: Scope | None
+    """What the caller must be allowed to do; None: anybody may call. A verb has its own scope too."""
     summary: str
     respond: Callable[[ApiRequest[Query, Body]], Awaitable[Response]]
     query: type[Query]

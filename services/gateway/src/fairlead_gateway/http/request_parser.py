@@ -1,5 +1,6 @@
 """Parses path, query, headers and body into contract values, or refuses with the field's name."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import unquote
@@ -9,15 +10,14 @@ from pydantic_core import ErrorDetails, from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from fairlead_gateway.http.origin_rules import browser_headers
 from fairlead_schema.errors import InvalidRequest, PayloadTooLarge
 from fairlead_schema.ids import (
-    DEFAULT_TENANT,
     MessageId,
     OutputId,
     PermissionId,
     QuestionId,
     SessionId,
-    TenantId,
 )
 from fairlead_schema.model import InputModel
 
@@ -30,6 +30,7 @@ OUTPUT_ID: Final[TypeAdapter[OutputId]] = TypeAdapter(OutputId)
 MESSAGE_ID: Final[TypeAdapter[MessageId]] = TypeAdapter(MessageId)
 PERMISSION_ID: Final[TypeAdapter[str]] = TypeAdapter(PermissionId)
 QUESTION_ID: Final[TypeAdapter[str]] = TypeAdapter(QuestionId)
+REQUEST_TIMEOUT: Final = 408
 UNSUPPORTED_MEDIA_TYPE: Final = 415
 DIGITS_MAX: Final = 16
 
@@ -51,11 +52,6 @@ WholeNumber = Annotated[int, BeforeValidator(_parse_whole_number, json_schema_in
 
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=4096)]
 """Text that is compared with stored text. Stored text never holds a NUL."""
-
-
-def tenant_of(_request: Request) -> TenantId:
-    """The tenant of a request. There is one tenant until there is authentication."""
-    return DEFAULT_TENANT
 
 
 def session_id_of(request: Request) -> SessionId:
@@ -95,14 +91,40 @@ def query_of(request: Request, model: type[Parsed]) -> Parsed:
     return validate(model, dict(request.query_params), "Query")
 
 
-async def body_of(request: Request, model: type[Parsed], *, bytes_max: int) -> Parsed:
-    """The JSON body. Raises InvalidRequest, PayloadTooLarge, or 415 for another content type."""
-    if model is EmptyInput:
-        return model()
+def check_content_type(request: Request) -> None:
+    """Refuse a request that a form of a web page could send. Raises 415.
+
+    Only a caller that is no browser may leave the content type out.
+    """
+    if request.method == "GET":
+        return
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type not in {"", "application/json"}:
+    may_be_missing = not browser_headers(request.scope["headers"]).from_browser
+    if content_type != "application/json" and (content_type or not may_be_missing):
         raise HTTPException(UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type: send application/json")
-    body = await _read_body(request, bytes_max)
+
+
+async def read_body(request: Request, *, bytes_max: int, timeout_s: float) -> bytes:
+    """The whole body. Raises PayloadTooLarge, or 408 if the body does not arrive in time."""
+    refusal = PayloadTooLarge(f"The body exceeds {bytes_max} bytes")
+    declared = request.headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > bytes_max:
+        raise refusal
+    body = bytearray()
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > bytes_max:
+                    raise refusal
+    except TimeoutError:
+        text = f"The body did not arrive in {timeout_s:g} s"
+        raise HTTPException(REQUEST_TIMEOUT, text, {"connection": "close"}) from None
+    return bytes(body)
+
+
+def parse_body(body: bytes, model: type[Parsed]) -> Parsed:
+    """The JSON of a body as a value. Raises InvalidRequest."""
     try:
         raw = from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -125,19 +147,6 @@ def header_text(request: Request, name: str) -> str | None:
     """The text of a header that clients may send URI-encoded."""
     value = request.headers.get(name)
     return None if value is None else unquote(value)
-
-
-async def _read_body(request: Request, bytes_max: int) -> bytes:
-    refusal = PayloadTooLarge(f"The body exceeds {bytes_max} bytes")
-    declared = request.headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > bytes_max:
-        raise refusal
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > bytes_max:
-            raise refusal
-    return bytes(body)
 
 
 def _field(error: ErrorDetails) -> str | None:

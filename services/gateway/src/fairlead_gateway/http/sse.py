@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from starlette.responses import Response
@@ -40,31 +42,65 @@ class SlowClient(Exception):
     """The client reads too slowly. It can reconnect and resume where it stopped."""
 
 
-class FrameQueue:
-    """A bounded queue of frames for one client, so that a slow client costs no memory."""
+@dataclass(frozen=True, slots=True)
+class StreamLimits:
+    """How long a stream waits, and how much may wait for its client."""
 
-    def __init__(self, frames_max: int) -> None:
-        self._frames: asyncio.Queue[bytes] = asyncio.Queue(frames_max)
+    heartbeat_s: float = 15.0
+    stall_s: float = 30.0
+    frames_max: int = 256
+    bytes_max: int = 16 * 1024 * 1024
+
+
+class FrameQueue:
+    """A queue of frames for one client. Frames and bytes are bounded, so a slow client is cheap."""
+
+    def __init__(self, *, frames_max: int, bytes_max: int) -> None:
+        self._frames: deque[bytes] = deque()
+        self._frames_max = frames_max
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._filled = asyncio.Event()
+        self._drained = asyncio.Event()
 
     async def put(self, frame: bytes) -> None:
         """Add a frame, and wait for room. For events from the log, which can wait."""
-        await self._frames.put(frame)
+        while not self._has_room(frame):
+            self._drained.clear()
+            await self._drained.wait()
+        self._add(frame)
 
     def offer(self, frame: bytes) -> None:
         """Add a live frame without waiting. Raises SlowClient if there is no room."""
-        try:
-            self._frames.put_nowait(frame)
-        except asyncio.QueueFull:
-            raise SlowClient from None
+        if not self._has_room(frame):
+            raise SlowClient
+        self._add(frame)
 
     async def take(self, *, heartbeat_s: float) -> bytes:
         """The next frame, or a heartbeat if none comes for `heartbeat_s`."""
         try:
             # On 3.11 wait_for can swallow the cancellation that ends a stream.
             async with asyncio.timeout(heartbeat_s):
-                return await self._frames.get()
+                while not self._frames:
+                    self._filled.clear()
+                    await self._filled.wait()
         except TimeoutError:
             return HEARTBEAT
+        frame = self._frames.popleft()
+        self._bytes -= len(frame)
+        self._drained.set()
+        return frame
+
+    def _has_room(self, frame: bytes) -> bool:
+        """Whether the frame fits. An empty queue takes a frame of any size, or it would never pass."""
+        if not self._frames:
+            return True
+        return len(self._frames) < self._frames_max and self._bytes + len(frame) <= self._bytes_max
+
+    def _add(self, frame: bytes) -> None:
+        self._frames.append(frame)
+        self._bytes += len(frame)
+        self._filled.set()
 
 
 FrameSource: TypeAlias = Callable[[FrameQueue], Coroutine[Any, Any, None]]
@@ -78,24 +114,27 @@ class EventStream(Response):
         self,
         *sources: FrameSource,
         shutdown: asyncio.Event,
-        heartbeat_s: float,
-        stall_s: float,
-        frames_max: int,
+        limits: StreamLimits,
+        held: AbstractContextManager[object] | None = None,
     ) -> None:
+        """`held` is left when the stream ends: the caller's count of open streams."""
         super().__init__(headers=HEADERS)
         # The length of a stream is not known.
         del self.headers["content-length"]
         self._sources = sources
         self._shutdown = shutdown
-        self._heartbeat_s = heartbeat_s
-        self._stall_s = stall_s
-        self._frames_max = frames_max
+        self._limits = limits
+        self._held = held or nullcontext()
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._held:
+            await self._stream(scope, receive, send)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await send(start)
-        frames = FrameQueue(self._frames_max)
+        frames = FrameQueue(frames_max=self._limits.frames_max, bytes_max=self._limits.bytes_max)
         disconnect = asyncio.create_task(_wait_for_disconnect(receive))
         tasks = [
             disconnect,
@@ -112,14 +151,14 @@ class EventStream(Response):
 
     async def _write(self, frames: FrameQueue, send: Send) -> None:
         while True:
-            chunk = await frames.take(heartbeat_s=self._heartbeat_s)
+            chunk = await frames.take(heartbeat_s=self._limits.heartbeat_s)
             await self._send_in_time(send, chunk)
 
     async def _send_in_time(self, send: Send, chunk: bytes, *, more: bool = True) -> None:
         """Send one chunk. Raises SlowClient if the client does not take the chunk in time."""
         message = {"type": "http.response.body", "body": chunk, "more_body": more}
         try:
-            async with asyncio.timeout(self._stall_s):
+            async with asyncio.timeout(self._limits.stall_s):
                 await send(message)
         except TimeoutError:
             raise SlowClient from None

@@ -1,19 +1,20 @@
 """Sends commands to ingest, and derives ids from idempotency keys so that a retry is exact."""
 
 import hashlib
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_gateway.runtime import Runtime
+from fairlead_gateway.http.caller import require_scope
+from fairlead_gateway.http.operation import ApiRequest
 from fairlead_schema import subjects
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable
+from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.model import Model
-from fairlead_schema.subjects import Address
 
 Data = TypeVar("Data", bound=Model)
 
@@ -22,14 +23,27 @@ KEY_LENGTH_MAX: Final = 255
 
 
 async def send_command(
-    runtime: Runtime, tenant: TenantId, verb: str, command: Model, answer: type[CommandAnswer[Data]]
+    request: ApiRequest[Any, Any], verb: str, command: Model, answer: type[CommandAnswer[Data]]
 ) -> Data:
-    """Send one command to ingest. Raises its refusal, or ServiceUnavailable."""
+    """Send one command to ingest on behalf of the caller.
+
+    Raises Forbidden if the verb's scope is missing, the refusal of ingest, or ServiceUnavailable.
+    """
+    principal, runtime = request.principal, request.runtime
+    scope = VERBS[verb].scope
+    assert scope is not None, f"{verb} is for services alone"
+    require_scope(principal, scope)
     body = command.model_dump_json(by_alias=True, exclude_none=True).encode()
     timeout_s = runtime.settings.request_timeout_s
-    requests = runtime.nats().requests
+    requests, subject = runtime.nats().requests, subjects.api(principal.tenant, verb)
     try:
-        reply = await requests.request(subjects.api(tenant, verb), body, timeout_s=timeout_s)
+        reply = await requests.request(
+            subject,
+            body,
+            timeout_s=timeout_s,
+            by=principal.name,
+            restrictions=principal.restrictions,
+        )
     except LogUnavailable as error:
         text = f"Ingest did not answer within {timeout_s} s; repeat the request with the same id"
         raise ServiceUnavailable(text, service="ingest") from error
@@ -41,10 +55,10 @@ async def send_command(
 
 
 async def send_session_command(
-    runtime: Runtime, at: Address, verb: str, command: SessionCommand
+    request: ApiRequest[Any, Any], verb: str, command: SessionCommand
 ) -> None:
     """Send one command whose success has no data."""
-    await send_command(runtime, at.tenant, verb, command, CommandAnswer[SeqReached])
+    await send_command(request, verb, command, CommandAnswer[SeqReached])
 
 
 def session_id_from_key(request: Request, tenant: TenantId) -> SessionId | None:

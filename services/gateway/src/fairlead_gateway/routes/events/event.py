@@ -19,6 +19,7 @@ FOLLOW = Operation(
     id="session.event",
     method="GET",
     path="/api/session/{sessionID}/event",
+    scope="session:read",
     summary="Server-sent public events: replay after a sequence, then live.",
     respond=_follow_events,
     query=FollowQuery,

@@ -47,6 +47,7 @@ READ = Operation(
     id="session.history",
     method="GET",
     path="/api/session/{sessionID}/history",
+    scope="session:read",
     summary="The public events of a session after a sequence.",
     respond=_read_history,
     query=HistoryQuery,

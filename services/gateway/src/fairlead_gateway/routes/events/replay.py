@@ -1,11 +1,13 @@
 """Replays a session from a cursor and then follows it. Both event streams use this."""
 
 import asyncio
+from contextlib import ExitStack
 from typing import Annotated
 
 from pydantic import Field
 
 from fairlead_eventlog.ports import SessionLog
+from fairlead_gateway.http.caller import watch_credentials
 from fairlead_gateway.http.operation import ApiRequest
 from fairlead_gateway.http.request_parser import EmptyInput, WholeNumber, validate
 from fairlead_gateway.http.sse import (
@@ -13,6 +15,7 @@ from fairlead_gateway.http.sse import (
     EventStream,
     FrameQueue,
     FrameSource,
+    StreamLimits,
     auto_close,
     event_frame,
 )
@@ -60,14 +63,28 @@ class Replay:
 def event_stream(
     request: ApiRequest[FollowQuery, EmptyInput], *sources: FrameSource
 ) -> EventStream:
-    """The streaming answer for these sources."""
-    settings = request.runtime.settings
+    """The streaming answer for these sources. It ends with the caller's credentials.
+
+    Raises RateLimited if the caller has too many streams.
+    """
+    runtime, settings = request.runtime, request.runtime.settings
+
+    async def end_with_credentials(_frames: FrameQueue) -> None:
+        await watch_credentials(runtime, request.http, request.principal)
+
+    held = ExitStack()
+    held.enter_context(runtime.limits.open_stream(request.principal.name))
     return EventStream(
+        end_with_credentials,
         *sources,
-        shutdown=request.runtime.shutdown,
-        heartbeat_s=settings.heartbeat_s,
-        stall_s=settings.stall_s,
-        frames_max=settings.stream_frames_max,
+        shutdown=runtime.shutdown,
+        limits=StreamLimits(
+            settings.heartbeat_s,
+            settings.stall_s,
+            settings.stream_frames_max,
+            settings.stream_bytes_max,
+        ),
+        held=held,
     )
 
 

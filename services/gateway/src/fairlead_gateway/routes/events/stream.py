@@ -36,6 +36,7 @@ FOLLOW = Operation(
     id="session.stream",
     method="GET",
     path="/api/session/{sessionID}/stream",
+    scope="session:read",
     summary="Server-sent durable events with their seq as id, interleaved with live deltas.",
     respond=_follow_stream,
     query=FollowQuery,

@@ -24,6 +24,7 @@ READ = Operation(
     id="session.context",
     method="GET",
     path="/api/session/{sessionID}/context",
+    scope="session:read",
     summary="The messages from the newest compaction on.",
     respond=_read_context,
     query=EmptyInput,

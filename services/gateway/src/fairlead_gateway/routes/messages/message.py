@@ -29,6 +29,7 @@ READ = Operation(
     id="message.read",
     method="GET",
     path="/api/session/{sessionID}/message/{messageID}",
+    scope="session:read",
     summary="One message of a session.",
     respond=_read_message,
     query=EmptyInput,

@@ -76,6 +76,7 @@ LIST = Operation(
     id="message.list",
     method="GET",
     path="/api/session/{sessionID}/message",
+    scope="session:read",
     summary="The messages of a session, in pages.",
     respond=_list,
     query=MessagesQuery,

@@ -29,16 +29,14 @@ class PendingAnswer(Model):
 
 async def _list(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     command = SessionCommand(session_id=request.at.session_id)
-    pending = await send_command(
-        request.runtime, request.tenant, "session.pending", command, CommandAnswer[PendingInputs]
-    )
+    pending = await send_command(request, "session.pending", command, CommandAnswer[PendingInputs])
     return answer(PendingAnswer(data=pending.inputs))
 
 
 async def _cancel(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     message_id = message_id_of(request.http)
     command = CancelInput(session_id=request.at.session_id, message_id=message_id)
-    await send_session_command(request.runtime, request.at, "session.cancel", command)
+    await send_session_command(request, "session.cancel", command)
     return empty_answer()
 
 
@@ -50,9 +48,7 @@ async def _edit(request: ApiRequest[EmptyInput, EditBody]) -> Response:
         prompt=request.body.prompt,
         delivery=request.body.delivery,
     )
-    receipt = await send_command(
-        request.runtime, request.tenant, "session.edit", command, CommandAnswer[Receipt]
-    )
+    receipt = await send_command(request, "session.edit", command, CommandAnswer[Receipt])
     return answer(ReceiptAnswer(data=receipt))
 
 
@@ -60,6 +56,7 @@ LIST = Operation(
     id="input.list",
     method="GET",
     path="/api/session/{sessionID}/input",
+    scope="session:read",
     summary="The inputs that are admitted and not yet promoted, in their order.",
     respond=_list,
     query=EmptyInput,
@@ -73,6 +70,7 @@ CANCEL = Operation(
     id="input.cancel",
     method="DELETE",
     path="/api/session/{sessionID}/input/{messageID}",
+    scope="session:write",
     summary="Cancel one pending input; a conflict once it is promoted.",
     respond=_cancel,
     query=EmptyInput,
@@ -87,6 +85,7 @@ EDIT = Operation(
     id="input.edit",
     method="PATCH",
     path="/api/session/{sessionID}/input/{messageID}",
+    scope="session:write",
     summary="Change one pending input, or its delivery; a conflict once it is promoted.",
     respond=_edit,
     query=EmptyInput,

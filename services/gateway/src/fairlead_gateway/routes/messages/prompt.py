@@ -34,9 +34,7 @@ async def _admit(request: ApiRequest[EmptyInput, PromptBody]) -> Response:
         resume=body.resume,
         expected_turn=body.expected_turn,
     )
-    receipt = await send_command(
-        request.runtime, request.tenant, "session.prompt", command, CommandAnswer[Receipt]
-    )
+    receipt = await send_command(request, "session.prompt", command, CommandAnswer[Receipt])
     return answer(ReceiptAnswer(data=receipt))
 
 
@@ -44,6 +42,7 @@ ADMIT = Operation(
     id="session.prompt",
     method="POST",
     path="/api/session/{sessionID}/prompt",
+    scope="session:write",
     summary="Admit one prompt; an exact retry gets the same receipt.",
     respond=_admit,
     query=EmptyInput,

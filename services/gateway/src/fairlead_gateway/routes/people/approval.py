@@ -32,17 +32,13 @@ async def _list(request: ApiRequest[SavedQuery, EmptyInput]) -> Response:
     command = ListApprovals(
         project_id=request.query.project_id or select_location(request).project.id
     )
-    approvals = await send_command(
-        request.runtime, request.tenant, "approval.list", command, CommandAnswer[SavedApprovals]
-    )
+    approvals = await send_command(request, "approval.list", command, CommandAnswer[SavedApprovals])
     return answer(SavedAnswer(data=approvals.saved))
 
 
 async def _remove(request: ApiRequest[LocationQuery, EmptyInput]) -> Response:
     command = validate(RemoveApproval, {"id": request.http.path_params["id"]}, "Params")
-    await send_command(
-        request.runtime, request.tenant, "approval.remove", command, CommandAnswer[ApprovalRemoved]
-    )
+    await send_command(request, "approval.remove", command, CommandAnswer[ApprovalRemoved])
     return empty_answer()
 
 
@@ -50,6 +46,7 @@ LIST = Operation(
     id="permission.saved.list",
     method="GET",
     path="/api/permission/saved",
+    scope="session:read",
     summary="What people approved for always in a project.",
     respond=_list,
     query=SavedQuery,
@@ -62,6 +59,7 @@ REMOVE = Operation(
     id="permission.saved.remove",
     method="DELETE",
     path="/api/permission/saved/{id}",
+    scope="approval:save",
     summary="Remove one approval; an unknown one is already removed.",
     respond=_remove,
     query=LocationQuery,

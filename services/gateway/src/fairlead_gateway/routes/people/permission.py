@@ -3,6 +3,7 @@
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer, empty_answer
+from fairlead_gateway.http.caller import require_scope
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import PERMISSION_ID, EmptyInput, request_id_of
 from fairlead_gateway.log.commands import send_command, send_session_command
@@ -67,7 +68,7 @@ async def _list(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
 async def _read_request(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     command = PermissionCommand(session_id=request.at.session_id, request_id=_id(request))
     permission = await send_command(
-        request.runtime, request.tenant, "permission.get", command, CommandAnswer[PermissionRequest]
+        request, "permission.get", command, CommandAnswer[PermissionRequest]
     )
     return answer(PermissionAnswer(data=permission))
 
@@ -76,8 +77,7 @@ async def _ask(request: ApiRequest[EmptyInput, PermissionBody]) -> Response:
     fields = {name: getattr(request.body, name) for name in request.body.model_fields_set}
     command = AskPermission.model_construct(session_id=request.at.session_id, **fields)
     decision = await send_command(
-        request.runtime,
-        request.tenant,
+        request,
         "permission.ask",
         command,
         CommandAnswer[PermissionDecision],
@@ -86,13 +86,15 @@ async def _ask(request: ApiRequest[EmptyInput, PermissionBody]) -> Response:
 
 
 async def _reply(request: ApiRequest[EmptyInput, ReplyBody]) -> Response:
+    if request.body.reply == "always":
+        require_scope(request.principal, "approval:save")
     command = ReplyPermission.model_construct(
         session_id=request.at.session_id,
         request_id=_id(request),
         reply=request.body.reply,
         message=request.body.message,
     )
-    await send_session_command(request.runtime, request.at, "permission.reply", command)
+    await send_session_command(request, "permission.reply", command)
     return empty_answer()
 
 
@@ -104,6 +106,7 @@ LIST_ALL_SESSIONS = Operation(
     id="permission.request.list",
     method="GET",
     path="/api/permission/request",
+    scope="session:read",
     summary="Permission requests that wait for a person, in every session.",
     respond=_list_all_sessions,
     query=LocationQuery,
@@ -116,6 +119,7 @@ LIST = Operation(
     id="permission.list",
     method="GET",
     path="/api/session/{sessionID}/permission",
+    scope="session:read",
     summary="Permission requests that wait in this session and in its descendants.",
     respond=_list,
     query=EmptyInput,
@@ -128,6 +132,7 @@ ASK = Operation(
     id="permission.ask",
     method="POST",
     path="/api/session/{sessionID}/permission",
+    scope="session:write",
     summary="Judge by the rules; if a person must decide, add a request.",
     respond=_ask,
     query=EmptyInput,
@@ -141,6 +146,7 @@ READ = Operation(
     id="permission.get",
     method="GET",
     path="/api/session/{sessionID}/permission/{requestID}",
+    scope="session:read",
     summary="One permission request that waits in this session.",
     respond=_read_request,
     query=EmptyInput,
@@ -154,6 +160,7 @@ REPLY = Operation(
     id="permission.reply",
     method="POST",
     path="/api/session/{sessionID}/permission/{requestID}/reply",
+    scope="ask:reply",
     summary="Permit once or always, or reject; a message beside a reject reaches the model.",
     respond=_reply,
     query=EmptyInput,

@@ -54,14 +54,14 @@ async def _reply(request: ApiRequest[EmptyInput, AnswersBody]) -> Response:
         request_id=request_id_of(request.http, QUESTION_ID),
         answers=request.body.answers,
     )
-    await send_session_command(request.runtime, request.at, "question.reply", command)
+    await send_session_command(request, "question.reply", command)
     return empty_answer()
 
 
 async def _reject(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     request_id = request_id_of(request.http, QUESTION_ID)
     command = QuestionCommand(session_id=request.at.session_id, request_id=request_id)
-    await send_session_command(request.runtime, request.at, "question.reject", command)
+    await send_session_command(request, "question.reject", command)
     return empty_answer()
 
 
@@ -69,6 +69,7 @@ LIST_ALL_SESSIONS = Operation(
     id="question.request.list",
     method="GET",
     path="/api/question/request",
+    scope="session:read",
     summary="Questions that wait for an answer, in every session.",
     respond=_list_all_sessions,
     query=LocationQuery,
@@ -81,6 +82,7 @@ LIST = Operation(
     id="question.list",
     method="GET",
     path="/api/session/{sessionID}/question",
+    scope="session:read",
     summary="Questions that wait in this session and in its descendants.",
     respond=_list,
     query=EmptyInput,
@@ -93,6 +95,7 @@ REPLY = Operation(
     id="question.reply",
     method="POST",
     path="/api/session/{sessionID}/question/{requestID}/reply",
+    scope="ask:reply",
     summary="Answer, question by question.",
     respond=_reply,
     query=EmptyInput,
@@ -107,6 +110,7 @@ REJECT = Operation(
     id="question.reject",
     method="POST",
     path="/api/session/{sessionID}/question/{requestID}/reject",
+    scope="ask:reply",
     summary="Dismiss the question: the session stops.",
     respond=_reject,
     query=EmptyInput,

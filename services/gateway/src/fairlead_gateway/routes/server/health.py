@@ -22,6 +22,7 @@ READ = Operation(
     id="health.read",
     method="GET",
     path="/api/health",
+    scope=None,
     summary="Whether this server answers.",
     respond=_read_health,
     query=EmptyInput,

@@ -48,6 +48,7 @@ READ = Operation(
     id="location.read",
     method="GET",
     path="/api/location",
+    scope="session:read",
     summary="The selected location and its project.",
     respond=_read_location,
     query=LocationQuery,

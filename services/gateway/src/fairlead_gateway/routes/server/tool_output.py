@@ -87,6 +87,7 @@ READ = Operation(
     id="tool-output.read",
     method="GET",
     path="/api/tool-output/{outputID}",
+    scope="session:read",
     summary="The complete output that a bounded one refers to, or a range of its bytes.",
     respond=_read_output,
     query=EmptyInput,

@@ -29,19 +29,19 @@ class DeleteQuery(InputModel):
 
 async def _agent(request: ApiRequest[EmptyInput, AgentBody]) -> Response:
     command = SwitchAgent(session_id=request.at.session_id, agent=request.body.agent)
-    await send_session_command(request.runtime, request.at, "session.agent", command)
+    await send_session_command(request, "session.agent", command)
     return empty_answer()
 
 
 async def _model(request: ApiRequest[EmptyInput, ModelBody]) -> Response:
     command = SwitchModel(session_id=request.at.session_id, model=request.body.model)
-    await send_session_command(request.runtime, request.at, "session.model", command)
+    await send_session_command(request, "session.model", command)
     return empty_answer()
 
 
 async def _move(request: ApiRequest[EmptyInput, MoveBody]) -> Response:
     command = MoveSession(session_id=request.at.session_id, location=request.body.location)
-    await send_session_command(request.runtime, request.at, "session.move", command)
+    await send_session_command(request, "session.move", command)
     return empty_answer()
 
 
@@ -51,15 +51,13 @@ async def _budget(request: ApiRequest[EmptyInput, BudgetBody]) -> Response:
     command = SetBudget.model_construct(
         session_id=session_id, cost=limits.cost, tokens=limits.tokens
     )
-    await send_session_command(request.runtime, request.at, "session.budget", command)
+    await send_session_command(request, "session.budget", command)
     return empty_answer()
 
 
 async def _delete(request: ApiRequest[DeleteQuery, EmptyInput]) -> Response:
     verb = "session.delete" if request.query.purge else "session.archive"
-    await send_session_command(
-        request.runtime, request.at, verb, SessionCommand(session_id=request.at.session_id)
-    )
+    await send_session_command(request, verb, SessionCommand(session_id=request.at.session_id))
     return empty_answer()
 
 
@@ -67,6 +65,7 @@ AGENT = Operation(
     id="session.agent",
     method="POST",
     path="/api/session/{sessionID}/agent",
+    scope="session:write",
     summary="Later turns speak as another agent.",
     respond=_agent,
     query=EmptyInput,
@@ -81,6 +80,7 @@ MODEL = Operation(
     id="session.model",
     method="POST",
     path="/api/session/{sessionID}/model",
+    scope="session:write",
     summary="Later turns use another model; the one in use already changes nothing.",
     respond=_model,
     query=EmptyInput,
@@ -95,6 +95,7 @@ MOVE = Operation(
     id="session.move",
     method="POST",
     path="/api/session/{sessionID}/move",
+    scope="session:write",
     summary="Work in another location from here on; what runs at the old one is interrupted.",
     respond=_move,
     query=EmptyInput,
@@ -109,6 +110,7 @@ BUDGET = Operation(
     id="session.budget",
     method="POST",
     path="/api/session/{sessionID}/budget",
+    scope="session:write",
     summary="Set what the session may use in all; an absent limit is lifted.",
     respond=_budget,
     query=EmptyInput,
@@ -123,6 +125,7 @@ DELETE = Operation(
     id="session.delete",
     method="DELETE",
     path="/api/session/{sessionID}",
+    scope="session:write",
     summary="Archive the session; with `purge` erase it for ever.",
     respond=_delete,
     query=DeleteQuery,

@@ -28,9 +28,7 @@ async def _create(request: ApiRequest[EmptyInput, CreateSession]) -> Response:
             "location": body.location or LocationRef(directory=settings.directory),
         }
     )
-    session = await send_command(
-        request.runtime, request.tenant, "session.create", command, CommandAnswer[SessionInfo]
-    )
+    session = await send_command(request, "session.create", command, CommandAnswer[SessionInfo])
     return answer(SessionAnswer(data=client_session(session)))
 
 
@@ -38,6 +36,7 @@ CREATE = Operation(
     id="session.create",
     method="POST",
     path="/api/session",
+    scope="session:write",
     summary="Create a session; an id that exists gives the session that has it.",
     respond=_create,
     query=EmptyInput,

@@ -35,7 +35,7 @@ class WaitQuery(InputModel):
 
 
 async def _interrupt(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    await send_session_command(request.runtime, request.at, "session.interrupt", _command(request))
+    await send_session_command(request, "session.interrupt", _command(request))
     # The interrupt is durable now. Wait a little, so that a client usually finds it done.
     timeout_s = request.runtime.settings.request_timeout_s
     await wait_until(
@@ -48,30 +48,33 @@ async def _interrupt(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
 
 
 async def _resume(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    await send_session_command(request.runtime, request.at, "session.resume", _command(request))
+    await send_session_command(request, "session.resume", _command(request))
     return empty_answer(202)
 
 
 async def _compact(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    await send_session_command(request.runtime, request.at, "session.compact", _command(request))
+    await send_session_command(request, "session.compact", _command(request))
     return empty_answer()
 
 
 async def _wait(request: ApiRequest[WaitQuery, EmptyInput]) -> Response:
     timeout_s = request.query.timeout_s
-    if not await wait_until(request.runtime, request.at, is_at_rest, timeout_s=timeout_s):
+    # A wait holds as much of this process as a stream does.
+    with request.runtime.limits.open_stream(request.principal.name):
+        is_done = await wait_until(request.runtime, request.at, is_at_rest, timeout_s=timeout_s)
+    if not is_done:
         text = f"The session is not at rest after {timeout_s:g} s: wait again"
         raise ServiceUnavailable(text, service="session.wait")
     return empty_answer()
 
 
 async def _shell(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    await send_session_command(request.runtime, request.at, "session.shell", _command(request))
+    await send_session_command(request, "session.shell", _command(request))
     return empty_answer()
 
 
 async def _skill(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    await send_session_command(request.runtime, request.at, "session.skill", _command(request))
+    await send_session_command(request, "session.skill", _command(request))
     return empty_answer()
 
 
@@ -83,6 +86,7 @@ INTERRUPT = Operation(
     id="session.interrupt",
     method="POST",
     path="/api/session/{sessionID}/interrupt",
+    scope="session:write",
     summary="Stop the active drain and keep the inbox; an idle session stays as it is.",
     respond=_interrupt,
     query=EmptyInput,
@@ -97,6 +101,7 @@ RESUME = Operation(
     id="session.resume",
     method="POST",
     path="/api/session/{sessionID}/resume",
+    scope="session:write",
     summary="Run at least one turn, or join the one that runs.",
     respond=_resume,
     query=EmptyInput,
@@ -111,6 +116,7 @@ COMPACT = Operation(
     id="session.compact",
     method="POST",
     path="/api/session/{sessionID}/compact",
+    scope="session:write",
     summary="Ask for active history to be replaced by a summary.",
     respond=_compact,
     query=EmptyInput,
@@ -125,6 +131,7 @@ WAIT = Operation(
     id="session.wait",
     method="POST",
     path="/api/session/{sessionID}/wait",
+    scope="session:read",
     summary="Answer when the session is at rest.",
     respond=_wait,
     query=WaitQuery,
@@ -138,6 +145,7 @@ SHELL = Operation(
     id="session.shell",
     method="POST",
     path="/api/session/{sessionID}/shell",
+    scope="session:write",
     summary="A shell command of the user: not available.",
     respond=_shell,
     query=EmptyInput,
@@ -152,6 +160,7 @@ SKILL = Operation(
     id="session.skill",
     method="POST",
     path="/api/session/{sessionID}/skill",
+    scope="session:write",
     summary="A skill put in by hand: not available.",
     respond=_skill,
     query=EmptyInput,

@@ -23,6 +23,7 @@ class WireExplanation(Explanation):
     """An explanation with the field names of the wire."""
 
     waiting_on: tuple[Waiting, ...] | None = Field(default=None, alias="waiting_on")
+    approved_by: str | None = Field(default=None, alias="approved_by")
 
 
 class ExplainAnswer(Model):
@@ -54,6 +55,7 @@ READ = Operation(
     id="session.explain",
     method="GET",
     path="/api/session/{sessionID}/explain",
+    scope="session:read",
     summary="Why the session moves or does not, in one sentence and as values.",
     respond=_explain_session,
     query=EmptyInput,

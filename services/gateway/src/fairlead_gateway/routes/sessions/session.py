@@ -26,6 +26,7 @@ READ = Operation(
     id="session.read",
     method="GET",
     path="/api/session/{sessionID}",
+    scope="session:read",
     summary="One session.",
     respond=_read_session,
     query=EmptyInput,

@@ -23,6 +23,7 @@ READ = Operation(
     id="session.todo",
     method="GET",
     path="/api/session/{sessionID}/todo",
+    scope="session:read",
     summary="The session's list of tasks.",
     respond=_read_todos,
     query=EmptyInput,

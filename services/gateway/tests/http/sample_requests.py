@@ -1,0 +1,53 @@
+"""One valid request for each operation, for tests that try every operation."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from fairlead_gateway.http.operation import AnyOperation
+
+PROMPT = {"prompt": {"text": "hello"}}
+BODIES: dict[str, dict[str, Any]] = {
+    "session.create": {},
+    "session.prompt": PROMPT,
+    "input.edit": PROMPT,
+    "session.agent": {"agent": "build"},
+    "session.model": {"model": {"providerID": "sim", "id": "fast"}},
+    "session.move": {"location": {"directory": "/work"}},
+    "session.budget": {"cost": 1.0},
+    "permission.ask": {"action": "bash", "resources": ["ls"]},
+    "permission.reply": {"reply": "once"},
+    "question.reply": {"answers": [["yes"]]},
+}
+PARAMETERS = {
+    "sessionID": "ses_1",
+    "messageID": "msg_1",
+    "outputID": "out_1",
+    "id": "per_1",
+}
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """A request that an operation accepts."""
+
+    operation: AnyOperation
+    path: str
+    body: dict[str, Any] | None
+    query: dict[str, str] = field(default_factory=dict)
+
+    async def send(self, client: httpx.AsyncClient, **headers: str) -> httpx.Response:
+        """Send the request. A stream that opens is not read."""
+        request = client.build_request(
+            self.operation.method, self.path, json=self.body, params=self.query, headers=headers
+        )
+        return await client.send(request)
+
+
+def sample_request(operation: AnyOperation) -> SampleRequest:
+    """A valid request of an operation."""
+    request_id = "per_1" if "/permission/" in operation.path else "que_1"
+    path = operation.path.format(**PARAMETERS, requestID=request_id)
+    query = {"timeout_s": "0.1"} if operation.id == "session.wait" else {}
+    return SampleRequest(operation, path, BODIES.get(operation.id), query)
