@@ -114,3 +114,16 @@ def test_together_the_goldens_fill_every_field() -> None:
     }
 
     assert everything - set().union(*map(filled_fields, events)) == set()
+
+
+def test_a_commit_with_a_caller_keeps_its_bytes() -> None:
+    payload = (
+        b'{"id":"cmt_c05e3f840001Ab3CdE6fGh9IjK","by":"user:https://id.example/ada","events":['
+        b'{"id":"evt_c05e3f84002dAb3CdE6fGh9IjK","seq":45,"type":"permission.replied","version":1,'
+        b'"time":1767225600045,"data":{"requestID":"per_1","reply":"once"}}]}'
+    )
+
+    commit = decode(payload)
+
+    assert commit.by == commit.events[0].by == "user:https://id.example/ada"
+    assert encode(commit) == payload

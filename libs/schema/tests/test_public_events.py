@@ -17,6 +17,7 @@ from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
     QuestionAsked,
+    SessionArchived,
     SessionEvent,
     StepEnded,
     StepFailed,
@@ -174,3 +175,13 @@ def test_a_delta_reads_live_and_without_a_place_in_the_log(
         "data": {"timestamp": 2000, "sessionID": "ses_1", **data},
     }
     assert DELTA.validate_python(delta.wire()) == delta
+
+
+def test_the_caller_of_an_event_is_metadata_that_older_clients_ignore() -> None:
+    event = SessionArchived()
+
+    by_a_key = public_event("ses_1", Recorded("evt_1", 7, 1000, event, "key:ci")).wire()
+    by_nobody = public_event("ses_1", Recorded("evt_1", 7, 1000, event)).wire()
+
+    assert by_a_key.pop("metadata") == {"by": "key:ci"}
+    assert by_a_key == by_nobody

@@ -74,10 +74,12 @@ def public_event_json(
         data |= data.pop("request")
         # Only services need to know whose rules decide.
         data.pop("agent", None)
+    caller = {} if recorded.by is None else {"metadata": {"by": recorded.by}}
     return {
         "id": recorded.id,
         "type": client_type(event.type, notice=event.visibility == "notice"),
         "data": data,
+        **caller,
         "durable": {
             "aggregateID": session_id,
             "seq": recorded.seq,

@@ -58,6 +58,8 @@ class Explanation(Model):
     since: int | None = None
     owner: str | None = None
     waiting_on: tuple[Waiting, ...] | None = None
+    approved_by: str | None = None
+    """Who gave the newest permission of the session."""
     next: str | None = None
 
 
@@ -146,10 +148,13 @@ def _explain(
     owner: str | None = None,
     next_: str | None = None,
 ) -> Explanation:
+    approved_by = session.asks.approved_by
+    approval = f" Its newest permission was approved by {approved_by}." if approved_by else ""
     return Explanation(
         state=cause[0],
         code=cause[1],
-        reason=reason,
+        reason=f"{reason}{approval}",
+        approved_by=approved_by,
         since=session.changed_at,
         owner=owner,
         waiting_on=waiting or None,

@@ -26,6 +26,7 @@ from fairlead_session.people.permission import approval_rules, is_approved
 log = logging.getLogger(__name__)
 
 ASKS_MAX: Final = 20_000
+PROJECTOR: Final = "service:projector"
 ASK_TIMEOUT_S: Final = 5.0
 
 
@@ -128,7 +129,7 @@ async def _send_command(eventlog: EventLog, ask: WaitingAsk, verb: str, command:
     body = command.model_dump_json(by_alias=True).encode()
     subject = subjects.api(ask.at.tenant, verb)
     try:
-        await eventlog.requests.request(subject, body, timeout_s=ASK_TIMEOUT_S)
+        await eventlog.requests.request(subject, body, timeout_s=ASK_TIMEOUT_S, by=PROJECTOR)
     except LogError as error:
         extra = {"session_id": ask.at.session_id, "verb": verb, "reason": str(error)}
         log.warning("ingest did not answer: the ask is checked again later", extra=extra)

@@ -59,9 +59,10 @@ def _ask_question(session: Session, event: QuestionAsked, recorded: Recorded) ->
     return replace(asks, questions={**asks.questions, event.request.id: pending})
 
 
-def _answer_permission(session: Session, event: PermissionReplied, _recorded: Recorded) -> Asks:
+def _answer_permission(session: Session, event: PermissionReplied, recorded: Recorded) -> Asks:
     left = _without(session.asks.permissions, event.request_id)
-    return _remember(replace(session.asks, permissions=left), event)
+    approved_by = session.asks.approved_by if event.reply == "reject" else recorded.by
+    return _remember(replace(session.asks, permissions=left, approved_by=approved_by), event)
 
 
 def _answer_question(

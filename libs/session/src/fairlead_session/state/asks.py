@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import PermissionId, QuestionId
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 
@@ -32,3 +33,5 @@ class Asks:
     questions: Mapping[QuestionId, PendingQuestion] = field(default_factory=dict)
     answers: Mapping[str, str] = field(default_factory=dict)
     """The newest answers in short form, by request. A repeated answer is recognised by them."""
+    approved_by: PrincipalName | None = None
+    """Who gave the newest permission, if its commit says so."""

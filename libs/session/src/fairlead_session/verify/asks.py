@@ -13,6 +13,7 @@ from fairlead_schema.events import (
     ToolStarted,
 )
 from fairlead_schema.ids import CallId, MessageId
+from fairlead_schema.record import Recorded
 
 Findings: TypeAlias = Iterator[tuple[str, str]]
 CallKey: TypeAlias = tuple[MessageId, CallId]
@@ -25,6 +26,7 @@ class AskRules:
         self.pending: dict[str, CallKey | None] = {}
         self._asked: set[str] = set()
         self._started: set[CallKey] = set()
+        self._callers_named = False
 
     @property
     def calls(self) -> set[CallKey]:
@@ -50,6 +52,15 @@ class AskRules:
                 self._started.add(key)
             case _:
                 pass
+
+    def check_caller(self, recorded: Recorded) -> Findings:
+        """In a log that names callers, every approval names who gave it."""
+        self._callers_named = self._callers_named or recorded.by is not None
+        event = recorded.event
+        if not isinstance(event, PermissionReplied) or event.reply == "reject":
+            return
+        if self._callers_named and recorded.by is None:
+            yield "approved-by", f"{event.request_id} is approved by nobody"
 
     def _check_asked(self, event: PermissionAsked | QuestionAsked) -> Findings:
         request = event.request

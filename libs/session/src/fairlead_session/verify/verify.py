@@ -216,7 +216,7 @@ class LogReading:
 
     def read(self, recorded: Recorded) -> tuple[Violation, ...]:
         """The rules that the next event breaks."""
-        findings = [*self._check_order(recorded)]
+        findings = [*self._check_order(recorded), *self.asks.check_caller(recorded)]
         for rule in self._rules:
             findings.extend(rule.check(recorded.event))
         return tuple(Violation(recorded.seq, name, detail) for name, detail in findings)
