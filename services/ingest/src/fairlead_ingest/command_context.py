@@ -16,6 +16,7 @@ from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.waker import Waker
 from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.events import SessionEvent
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.caller import current_caller
@@ -66,10 +67,11 @@ class CommandContext:
         decide: CommandDecider[Refusal],
         *,
         assumed: Versioned[Session] | None = None,
+        by: PrincipalName | None = None,
     ) -> Committed | Refusal:
         """Write what `decide` returns. If another writer was first, decide again after its commit.
 
-        The commit names the principal of the request that runs now.
+        The commit names the principal of the request that runs now, else `by`.
 
         A caller that has just read the session passes it as `assumed` to spare another read.
         """
@@ -80,7 +82,9 @@ class CommandContext:
 
         state = None if assumed is None else AssumedState(assumed)
         try:
-            written = await self._writer.commit(at, choose, assumed=state, by=current_caller())
+            written = await self._writer.commit(
+                at, choose, assumed=state, by=current_caller() or by
+            )
         except SessionBusy as busy:
             reason = "The session is too busy to write to now"
             raise ServiceUnavailable(reason, service="session.log") from busy

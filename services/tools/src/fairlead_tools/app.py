@@ -16,9 +16,11 @@ from fairlead_schema.context import RemoveSource, SourceRegistration, SourceRegi
 from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.request import ListTools, ToolCatalog
 from fairlead_service import ids
+from fairlead_service.audit import audit
 from fairlead_service.config.configuration import Config
 from fairlead_service.health import Health
 from fairlead_service.process import application
+from fairlead_service.rpc.caller import current_caller
 from fairlead_service.rpc.server import RpcServer
 from fairlead_service.supervise import cancel_and_wait, report_defects, supervise
 from fairlead_tools import probes
@@ -130,10 +132,14 @@ class ToolsService:
         return await list_tools(self.registry, command, self._settings.config.rules)
 
     async def _add_source(self, command: SourceRegistration) -> SourceRegistration:
-        return await self._sources().register(command)
+        registered = await self._sources().register(command)
+        audit("source.register", "allowed", principal=current_caller(), resource=command.key)
+        return registered
 
     async def _remove_source(self, command: RemoveSource) -> SourceRegistrations:
-        return await self._sources().remove(command)
+        left = await self._sources().remove(command)
+        audit("source.remove", "allowed", principal=current_caller(), resource=command.key)
+        return left
 
     def _sources(self) -> RegisteredSources:
         assert self.observer.registered_sources is not None, (

@@ -9,6 +9,7 @@ from fairlead_ingest.command_context import (
 )
 from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.errors import SessionNotFound
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.subjects import Address
 from fairlead_session.state.session import Session
 
@@ -19,14 +20,21 @@ async def load(context: CommandContext, at: Address) -> Session:
 
 
 async def change(
-    context: CommandContext, at: Address, decide: CommandDecider[Refusal]
+    context: CommandContext,
+    at: Address,
+    decide: CommandDecider[Refusal],
+    *,
+    by: PrincipalName | None = None,
 ) -> Committed | Refusal:
-    """Write what `decide` returns for a session that exists. Raises SessionNotFound."""
+    """Write what `decide` returns for a session that exists. Raises SessionNotFound.
+
+    `by` stands in the commit if the request names no principal.
+    """
 
     def decide_existing(session: Session) -> Events | Refusal:
         return decide(_check_exists(session))
 
-    return await context.commit(at, decide_existing)
+    return await context.commit(at, decide_existing, by=by)
 
 
 def sequence_answer(session: Session) -> SeqReached:

@@ -1,10 +1,15 @@
 """Writes the answer to an ask, and informs the runner that continues."""
 
+from typing import Final
+
 from fairlead_ingest.command_context import CommandContext, CommandDecider, Committed, Refusal
 from fairlead_ingest.verbs.sessions import change, sequence_answer
 from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.subjects import Address
 from fairlead_session.next_move import is_moving
+
+PLATFORM: Final = "service:platform"
+"""Who answers if a service of the platform names nobody: every answer has a principal."""
 
 
 async def answer_ask(
@@ -15,7 +20,7 @@ async def answer_ask(
     A repeated answer wakes the session again, because the first caller may have died before its
     wake.
     """
-    outcome = await change(context, at, decide)
+    outcome = await change(context, at, decide, by=PLATFORM)
     if not isinstance(outcome, Committed):
         return outcome
     session = outcome.session

@@ -7,6 +7,7 @@ from fairlead_schema.commands.asks import (
     RemoveApproval,
     SavedApprovals,
 )
+from fairlead_service.audit import audit_command
 from fairlead_service.rpc.server import TenantParam
 
 
@@ -22,4 +23,5 @@ async def remove(
 ) -> ApprovalRemoved:
     """Remove an approval. Later calls ask again; calls that were permitted before stay permitted."""
     await context.eventlog.approvals.remove(tenant, command.id)
+    audit_command("approval.remove", tenant, command.id)
     return ApprovalRemoved(id=command.id)

@@ -18,6 +18,7 @@ from fairlead_schema.events import PermissionAsked, PermissionReplied
 from fairlead_schema.permission import PermissionRequest, PermissionRule
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.audit import audit_command
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.people.asks import (
     AskNotPending,
@@ -74,6 +75,8 @@ async def reply(context: ContextDep, tenant: TenantParam, command: ReplyPermissi
     )
     if isinstance(answer, AskNotPending):
         raise PermissionNotFound(command.request_id)
+    resource = f"{at.session_id}/{command.request_id}"
+    audit_command("permission.reply", tenant, resource, command.reply)
     return answer
 
 

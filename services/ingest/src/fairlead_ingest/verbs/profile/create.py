@@ -6,6 +6,11 @@ from zoneinfo import ZoneInfo
 from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.profile.location import permitted_location
+from fairlead_ingest.verbs.profile.restrictions import (
+    bound_budget,
+    check_agent_allowed,
+    check_directory_allowed,
+)
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound
@@ -16,6 +21,7 @@ from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
+from fairlead_service.rpc.caller import current_restrictions
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands
 from fairlead_session.execution.commands import SessionIdUsed
@@ -33,6 +39,10 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSessio
     if (reached := await context.quotas.find_reached(tenant, CREATE_QUOTAS)) is not None:
         raise quota_error(reached)
     created, limits = _created_event(context.settings.config, tenant, command), _limits(command)
+    restrictions = current_restrictions()
+    check_agent_allowed(restrictions, context.settings.config.agent_name(created.agent))
+    check_directory_allowed(restrictions, created.location.directory)
+    limits = bound_budget(restrictions, limits)
     outcome = await context.commit(at, lambda current: commands.create(current, created, limits))
     if isinstance(outcome, SessionIdUsed):
         raise Conflict("The session was purged, and its id is used up", at.session_id)

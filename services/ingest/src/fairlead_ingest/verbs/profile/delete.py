@@ -11,6 +11,7 @@ from fairlead_schema.errors import Refused, SessionNotFound
 from fairlead_schema.ids import SessionId, TenantId
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
+from fairlead_service.audit import audit_command
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.commands import purge
 from fairlead_session.people.pending import close_asks
@@ -27,6 +28,7 @@ async def delete(context: ContextDep, tenant: TenantParam, command: SessionComma
     # The asks close in a commit of their own, because the last event stands alone.
     await change(context, at, close_asks)
     committed = await change(context, at, purge)
+    audit_command("session.purge", tenant, at.session_id)
     before = committed.before
     if before.execution.owner is not None:
         await context.eventlog.liveness.nudge(before.execution.owner.runner, at)

@@ -2,9 +2,11 @@
 
 from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.profile.location import permitted_location
+from fairlead_ingest.verbs.profile.restrictions import check_directory_allowed
 from fairlead_ingest.verbs.sessions import change, sequence_answer
 from fairlead_schema.commands.session import MoveSession, SeqReached
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.caller import current_restrictions
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands
 
@@ -12,6 +14,7 @@ from fairlead_session.execution import commands
 async def move(context: ContextDep, tenant: TenantParam, command: MoveSession) -> SeqReached:
     """Move the session, and stop the work at the old location. A runner settles that work."""
     at = Address(tenant, command.session_id)
+    check_directory_allowed(current_restrictions(), command.location.directory)
     location = permitted_location(context.settings.config, tenant, command.location)
     committed = await change(context, at, lambda session: commands.move(session, location))
     if committed.session.execution.interrupted:

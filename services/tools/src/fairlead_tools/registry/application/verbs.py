@@ -22,6 +22,7 @@ from fairlead_schema.commands.application_tools import (
 from fairlead_schema.errors import Conflict, Refused
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
+from fairlead_service.audit import audit_command
 from fairlead_service.rpc.answers import Refusals
 from fairlead_service.rpc.server import ANY_TENANT, Handler, RpcServer, TenantParam
 from fairlead_session.calls.lifecycle import Outcome
@@ -119,14 +120,18 @@ VerbsDep: TypeAlias = Annotated[ToolVerbs, Context(TOOL_VERBS)]
 
 async def register(verbs: VerbsDep, tenant: TenantParam, command: RegisterTool) -> RegisteredTool:
     """`tool.register`"""
-    return await verbs.register(tenant, command)
+    registered = await verbs.register(tenant, command)
+    audit_command("tool.register", tenant, command.name)
+    return registered
 
 
 async def unregister(
     verbs: VerbsDep, tenant: TenantParam, command: ToolRegistrationKey
 ) -> ToolUnregistered:
     """`tool.unregister`"""
-    return await verbs.unregister(tenant, command)
+    unregistered = await verbs.unregister(tenant, command)
+    audit_command("tool.unregister", tenant, command.name)
+    return unregistered
 
 
 async def list_registered(

@@ -1,0 +1,127 @@
+"""Callers of commands: what a restricted principal may ask for, and what the audit says."""
+
+import logging
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.verbs.execution.budget import budget
+from fairlead_ingest.verbs.people import permission
+from fairlead_ingest.verbs.profile.agent import agent
+from fairlead_ingest.verbs.profile.create import create
+from fairlead_ingest.verbs.profile.delete import delete
+from fairlead_ingest.verbs.profile.move import move
+from fairlead_schema.commands.asks import ReplyPermission
+from fairlead_schema.commands.session import MoveSession, SessionCommand, SetBudget, SwitchAgent
+from fairlead_schema.errors import Forbidden
+from fairlead_schema.events import BudgetSet, PermissionAsked, PermissionReplied
+from fairlead_schema.identity.restrictions import Restrictions
+from fairlead_schema.location import LocationRef
+from fairlead_schema.permission import PermissionRequest
+from fairlead_schema.subjects import BY_HEADER, RESTRICTIONS_HEADER
+from fairlead_service.rpc.caller import caller_of
+from services.ingest.tests.conftest import AT, append_events, create_command, create_session, events
+
+ASKED = PermissionAsked(
+    request=PermissionRequest(id="per_1", session_id="ses_1", action="bash", resources=("ls",)),
+    agent="build",
+)
+REPLY = ReplyPermission(session_id="ses_1", request_id="per_1", reply="once")
+
+
+def headers(**restrictions: object) -> dict[str, str]:
+    limits = Restrictions.model_validate(restrictions)
+    return {BY_HEADER: "key:ci", RESTRICTIONS_HEADER: limits.model_dump_json(exclude_none=True)}
+
+
+@pytest.mark.parametrize(
+    ("restrictions", "fields"),
+    [
+        ({"roots": ["/work"]}, {"location": {"directory": "/etc"}}),
+        ({"roots": ["/work"]}, {"location": {"directory": "/work/../etc"}}),
+        ({"roots": ["/work"]}, {"location": {"directory": "/workshop"}}),
+        ({"roots": []}, {"location": {"directory": "/work"}}),
+        ({"agents": ["plan"]}, {"agent": "build"}),
+        ({"agents": ["plan"]}, {}),
+        ({"cost": 1.0}, {"budget": {"cost": 1.5}}),
+    ],
+)
+async def test_a_restricted_principal_creates_only_what_it_may(
+    context: CommandContext,
+    eventlog: EventLog,
+    restrictions: dict[str, object],
+    fields: dict[str, object],
+) -> None:
+    with caller_of(headers(**restrictions)), pytest.raises(Forbidden, match="This token may"):
+        await create(context, "default", create_command(id="ses_1", **fields))
+
+    assert await events(eventlog) == []
+
+
+async def test_the_budget_of_a_principal_is_the_budget_of_its_sessions(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    with caller_of(headers(cost=2.0, agents=["plan"], roots=["/work"])):
+        await create(
+            context,
+            "default",
+            create_command(id="ses_1", agent="plan", location={"directory": "/work/a"}),
+        )
+        await budget(context, "default", SetBudget(session_id="ses_1", tokens=10))
+        with pytest.raises(Forbidden, match="at most 2 USD"):
+            await budget(context, "default", SetBudget(session_id="ses_1", cost=3))
+
+    costs = [event.cost for event in await events(eventlog) if isinstance(event, BudgetSet)]
+    assert costs == [2.0, 2.0]
+
+
+async def test_a_restricted_principal_cannot_switch_or_move_outside(
+    context: CommandContext,
+) -> None:
+    await create_session(context)
+
+    with caller_of(headers(roots=["/work"], agents=["build"])):
+        with pytest.raises(Forbidden, match="agents build"):
+            await agent(context, "default", SwitchAgent(session_id="ses_1", agent="plan"))
+        outside = MoveSession(session_id="ses_1", location=LocationRef(directory="/etc"))
+        with pytest.raises(Forbidden, match="inside /work"):
+            await move(context, "default", outside)
+
+
+async def test_every_approval_has_a_principal(context: CommandContext, eventlog: EventLog) -> None:
+    await create_session(context)
+    await append_events(eventlog, ASKED)
+    with caller_of({BY_HEADER: "user:https://id.example/ada"}):
+        await permission.reply(context, "default", REPLY)
+    await append_events(eventlog, ASKED.model_copy(
+        update={"request": ASKED.request.model_copy(update={"id": "per_2"})}
+    ))  # fmt: skip
+    await permission.reply(context, "default", REPLY.model_copy(update={"request_id": "per_2"}))
+
+    page = await eventlog.log.read(AT, after=(await eventlog.log.locate(AT, 0)))
+    callers = [
+        stored.commit.by
+        for stored in page.commits
+        if any(isinstance(item.event, PermissionReplied) for item in stored.commit.events)
+    ]
+    assert callers == ["user:https://id.example/ada", "service:platform"]
+
+
+async def test_approvals_and_purges_are_audited(
+    context: CommandContext, eventlog: EventLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "fairlead.audit")
+    await create_session(context)
+    await append_events(eventlog, ASKED)
+
+    with caller_of({BY_HEADER: "key:ci"}):
+        await permission.reply(context, "default", REPLY)
+        await delete(context, "default", SessionCommand(session_id="ses_1"))
+
+    lines = [vars(record) for record in caplog.records if record.name == "fairlead.audit"]
+    assert [(line["action"], line["resource"], line["principal"]) for line in lines] == [
+        ("permission.reply", "ses_1/per_1", "key:ci"),
+        ("session.purge", "ses_1", "key:ci"),
+    ]
+    assert (lines[0]["reason"], lines[0]["tenant"]) == ("once", "default")
