@@ -17,17 +17,21 @@ OK = b"HTTP/1.1 200"
 class LoadConnection:
     """One HTTP keep-alive connection."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: str | None
+    ) -> None:
         self._reader = reader
         self._writer = writer
+        authorization = "" if key is None else f"authorization: Bearer {key}\r\n"
+        self._headers = f"host: 127.0.0.1\r\n{authorization}"
 
     @classmethod
     @asynccontextmanager
     async def open(cls, base_url: str) -> AsyncIterator[Self]:
-        """A connection for the length of a block."""
+        """A connection for the length of a block. The password in the URL is the key."""
         address = urlsplit(base_url)
         reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        connection = cls(reader, writer)
+        connection = cls(reader, writer, address.password)
         try:
             yield connection
         finally:
@@ -45,7 +49,7 @@ class LoadConnection:
         if self._reader.at_eof():
             await self._reconnect()
         self._writer.write(
-            f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n"
+            f"POST {path} HTTP/1.1\r\n{self._headers}content-type: application/json\r\n"
             f"content-length: {len(content)}\r\n\r\n".encode()
             + content
         )
@@ -60,7 +64,7 @@ class LoadConnection:
 
     async def stream(self, path: str) -> AsyncIterator[bytes]:
         """The bytes of a streamed response as they come, with the chunk framing of HTTP."""
-        self._writer.write(f"GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n".encode())
+        self._writer.write(f"GET {path} HTTP/1.1\r\n{self._headers}\r\n".encode())
         head = await self._reader.readuntil(b"\r\n\r\n")
         assert head.startswith(OK), head
         while piece := await self._reader.read(65536):

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fairlead_cli.bench import (
     admissions,
+    authentication,
     ownership,
     projection,
     replay,
@@ -16,6 +17,7 @@ from fairlead_cli.bench import (
     tool_calls,
     turns,
 )
+from fairlead_cli.bench.authentication import KNOWN_TOKEN, STATIC_KEY
 from fairlead_cli.bench.long_sessions import fill_log
 from fairlead_cli.bench.measurement import Timing
 from fairlead_cli.bench.sandbox import ADDED_MS, ADDED_MS_MAX, measure_sandbox
@@ -28,6 +30,14 @@ from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
 from fairlead_service.config.configuration import load
+
+# The bench measures what a gateway can do, so nothing limits its one caller.
+UNLIMITED: Final = {
+    "FAIRLEAD_GATEWAY_REQUESTS_PER_S": "1000000",
+    "FAIRLEAD_GATEWAY_REQUEST_BURST": "1000000",
+    "FAIRLEAD_GATEWAY_BYTES_PER_MINUTE": "1000000000000",
+    "FAIRLEAD_GATEWAY_STREAMS_MAX": "10000",
+}
 
 FLATNESS = "fold of an event, last 1,000 / first 1,000"
 
@@ -80,7 +90,11 @@ async def run_suite(*, relaxed: bool, scale: float, progress: Callable[[str], No
         progress("starting the stack")
         async with (
             run_stack(
-                directory, sim=True, config=tool_calls.write_config(directory), relaxed=relaxed
+                directory,
+                sim=True,
+                config=tool_calls.write_config(directory),
+                relaxed=relaxed,
+                gateway=UNLIMITED,
             ) as stack,
             connect(stack.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
         ):
@@ -117,19 +131,19 @@ async def _measure(
     (
         timings["admission over HTTP"],
         timings["admission over HTTP, 32 at once"],
-    ) = await admissions.time_http_admissions(stack.http, eventlog, total=total)
+    ) = await admissions.time_http_admissions(stack.http_with_key, eventlog, total=total)
     progress("turns")
     each = max(10, int(100 * scale))
     timings["prompt to first provider byte"] = await turns.time_first_byte(
-        stack.http, eventlog, each=each
+        stack.http_with_key, eventlog, each=each
     )
     for at_once in (1, 8, 64):
         number = max(5, each * 2 // at_once) if at_once > 1 else each
         timings[f"turn, {at_once} at once"] = await turns.time_turns(
-            stack.http, eventlog, at_once=at_once, each=number
+            stack.http_with_key, eventlog, at_once=at_once, each=number
         )
     timings["turn with a call"], timings["call to settlement"] = await tool_calls.time_calls(
-        stack.http, stack.nats, eventlog, each=each
+        stack.http_with_key, stack.nats, eventlog, each=each
     )
     progress("sandbox")
     results.figures |= await measure_sandbox(stack.state.root, rounds=max(10, each))
@@ -140,9 +154,13 @@ async def _measure(
     results.figures["refused append, ms"] = refusal_ms
     timings["steer to promotion"] = await ownership.time_steers(eventlog, trials=max(3, each // 10))
     progress("long sessions")
-    await _measure_long_sessions(results, eventlog, stack.http, each)
+    await _measure_long_sessions(results, eventlog, stack.http_with_key, each)
     progress("parsing")
     results.figures |= await compare_parsers(_sim_url(stack), rounds=max(2, int(ROUNDS * scale)))
+    progress("authentication")
+    results.figures |= await authentication.measure_authentication(
+        stack.state.root, count=max(500, int(5000 * scale))
+    )
     progress("projection")
     projected_per_s, copied_per_s, rows = await projection.measure_projection(
         stack.postgres_admin, eventlog
@@ -165,11 +183,11 @@ async def run_scale_out(
     with _temporary_directory() as directory:
         progress(f"{runners} runner{'s' if runners > 1 else ''}")
         async with (
-            run_stack(directory, sim=True, scale={"runner": runners}) as stack,
+            run_stack(directory, sim=True, scale={"runner": runners}, gateway=UNLIMITED) as stack,
             connect(stack.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
         ):
             each = max(3, int(12 * scale))
-            timing = await turns.time_turns(stack.http, eventlog, at_once=64, each=each)
+            timing = await turns.time_turns(stack.http_with_key, eventlog, at_once=64, each=each)
             if runners == 1:
                 return timing, None
             progress("take-overs")
@@ -252,6 +270,8 @@ def _compare(results: Results) -> None:
         ),
         Ratio("turn at 5,000 events / at 10", long / short, 1.2, at_most=True),
         Ratio(FLATNESS, figures[FLATNESS], 1.3, at_most=True),
+        Ratio(STATIC_KEY, figures[STATIC_KEY], 50, at_most=True),
+        Ratio(KNOWN_TOKEN, figures[KNOWN_TOKEN], 150, at_most=True),
     ]
     if AGAINST_SDK in figures:
         results.ratios.append(Ratio(AGAINST_SDK, figures[AGAINST_SDK], 1, at_most=True))
