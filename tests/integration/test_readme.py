@@ -37,6 +37,7 @@ async def test_every_block_of_the_readme_runs_against_a_fresh_stack(up: Stack) -
             **os.environ,
             "PATH": f"{tools}:{os.environ['PATH']}",
             "FAIRLEAD_HTTP": up.up.http,
+            "FAIRLEAD_TOKEN": up.up.token or "",
             "FAIRLEAD_NATS_URL": up.up.nats,
         },
         stdout=asyncio.subprocess.PIPE,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from fairlead_cli.client import open_client
@@ -92,7 +93,10 @@ def wait_until_gone(pids: list[int], *, within_s: float = 10.0) -> bool:
 def test_up_says_where_everything_is_and_stops_cleanly(up: Callable[..., Up], state: Path) -> None:
     stack = up("--scale", "runner=2")
 
-    assert set(stack.addresses) == {"http", "nats", "postgres", "services"}
+    assert set(stack.addresses) == {"http", "token", "nats", "postgres", "services"}
+    assert (state / "token").read_text().strip() == stack.addresses["token"]
+    assert (state / "token").stat().st_mode & 0o777 == 0o600
+    assert stack.addresses["token"] not in (state / "run.json").read_text()
     assert {name: len(pids) for name, pids in stack.addresses["services"].items()} == {
         **dict.fromkeys(SERVICES, 1),
         "sim": 1,
@@ -132,6 +136,23 @@ def test_a_prompt_is_answered_and_kept_through_a_killed_stack(
     assert after.stdout == before.stdout
 
 
+def test_an_open_stack_serves_this_machine_without_a_key_and_no_web_page(
+    up: Callable[..., Up], state: Path
+) -> None:
+    """B1: without a key the rules for Host and Origin still hold."""
+    stack = up("--open")
+
+    sessions = fairlead("sessions", "--state", state)
+    url = f"{stack.addresses['http']}/api/session"
+    friendly = httpx.get(url, trust_env=False)
+    foreign = httpx.get(url, headers={"origin": "https://evil.example"}, trust_env=False)
+    rebound = httpx.get(url, headers={"host": "evil.example"}, trust_env=False)
+
+    assert "token" not in stack.addresses
+    assert sessions.returncode == 0, sessions.stderr
+    assert (friendly.status_code, foreign.status_code, rebound.status_code) == (200, 403, 403)
+
+
 def test_rebuilt_read_models_have_the_same_digest(up: Callable[..., Up], state: Path) -> None:
     up()
     prompt = fairlead("prompt", "--state", state, "--json", "Say hello")
@@ -153,7 +174,7 @@ async def test_what_dies_is_started_again(state: Path) -> None:
             await asyncio.sleep(0.05)
         await stack.wait_ready()
 
-        async with open_client(stack.http) as client:
+        async with open_client(stack.http, stack.token) as client:
             session = await client.create()
             receipt = await client.prompt(session.id, "Still there?")
         assert receipt.admitted_seq > 1

@@ -131,7 +131,12 @@ async def stack(
     async with (
         run_stack(state, config=open_config, **options) as up,
         connect(up.nats, name="test") as eventlog,
-        httpx.AsyncClient(base_url=up.http, timeout=30.0, trust_env=False) as http,
+        httpx.AsyncClient(
+            base_url=up.http,
+            timeout=30.0,
+            trust_env=False,
+            headers={} if up.token is None else {"authorization": f"Bearer {up.token}"},
+        ) as http,
     ):
         yield Stack(up, http, eventlog)
 

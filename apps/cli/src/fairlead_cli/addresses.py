@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from fairlead_cli.embedded.state_directory import load_addresses
+from fairlead_cli.embedded.state_directory import StateDirectory, load_addresses
 from fairlead_service.config.configuration import Config, load
 
 DEFAULT_HTTP: Final = "http://127.0.0.1:8420"
@@ -27,6 +27,9 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http", metavar="URL", help="default: $FAIRLEAD_HTTP, else the local stack"
     )
+    parser.add_argument(
+        "--token", metavar="KEY", help="default: $FAIRLEAD_TOKEN, else the key of the local stack"
+    )
     add_state(parser)
 
 
@@ -41,6 +44,20 @@ def http_url(args: argparse.Namespace) -> str:
     local: dict[str, Any] = load_addresses(args.state)
     url = args.http or os.environ.get("FAIRLEAD_HTTP") or local.get("http") or DEFAULT_HTTP
     return str(url).rstrip("/")
+
+
+def http_token(args: argparse.Namespace) -> str | None:
+    """The key or token for the HTTP API. The key of the local stack goes to that stack alone."""
+    token = args.token or os.environ.get("FAIRLEAD_TOKEN")
+    if token:
+        return str(token)
+    local = load_addresses(args.state).get("http")
+    if local is None or http_url(args) != str(local).rstrip("/"):
+        return None
+    try:
+        return StateDirectory(args.state).token.read_text().strip() or None
+    except OSError:
+        return None
 
 
 def effective_config(args: argparse.Namespace) -> Config:

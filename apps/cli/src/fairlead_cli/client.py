@@ -191,19 +191,23 @@ class Client:
 
 
 @asynccontextmanager
-async def open_client(base_url: str) -> AsyncIterator[Client]:
-    """A client for the length of a block."""
+async def open_client(base_url: str, token: str | None = None) -> AsyncIterator[Client]:
+    """A client for the length of a block, with the caller's key or token."""
     timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S)
+    headers = None if token is None else {"authorization": f"Bearer {token}"}
     # As everywhere in Fairlead: no variable of the environment names a proxy.
-    async with httpx.AsyncClient(base_url=base_url, timeout=timeout, trust_env=False) as http:
+    async with httpx.AsyncClient(
+        base_url=base_url, timeout=timeout, trust_env=False, headers=headers
+    ) as http:
         yield Client(http)
 
 
 def refusal_error(response: httpx.Response) -> ServerRefused:
     """The error of a response: the message of our error body, else the start of the text."""
     try:
-        return ServerRefused(
-            response.status_code, WireError.model_validate_json(response.content).message
-        )
+        message = WireError.model_validate_json(response.content).message
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            message += " (name a key with --token or $FAIRLEAD_TOKEN)"
+        return ServerRefused(response.status_code, message)
     except ValidationError:
         return ServerRefused(response.status_code, response.text[:200] or response.reason_phrase)

@@ -13,6 +13,9 @@ class RunningStack:
     """A stack that is up: its addresses and its processes."""
 
     http: str
+    ops: str
+    token: str | None
+    """The key of the owner; None if the stack is open, or its configuration names its own keys."""
     nats: str
     monitor: str
     # As the owner of the read models; no service has this role.
@@ -30,6 +33,12 @@ class RunningStack:
             if process.name not in {"nats", "postgres"} and process.pid is not None:
                 pids.setdefault(process.name, []).append(process.pid)
         return pids
+
+    @property
+    def http_with_key(self) -> str:
+        """The HTTP address with the key of the owner as its password."""
+        scheme, _, address = self.http.partition("://")
+        return self.http if self.token is None else f"{scheme}://opencode:{self.token}@{address}"
 
     def process(self, name: str, index: int = 0) -> SupervisedProcess:
         """One process, servers included (`nats`, `postgres`, `sim`)."""
@@ -54,6 +63,7 @@ class RunningStack:
         """The addresses that `up --json` prints."""
         return {
             "http": self.http,
+            **({} if self.token is None else {"token": self.token}),
             "nats": self.nats,
             "postgres": self.postgres,
             "services": self.services,
@@ -61,4 +71,11 @@ class RunningStack:
 
     def run_record(self) -> dict[str, Any]:
         """The addresses that other commands on this machine load from the state directory."""
-        return self.addresses() | {"monitor": self.monitor, "config": str(self.config)}
+        record = self.addresses() | {
+            "ops": self.ops,
+            "monitor": self.monitor,
+            "config": str(self.config),
+        }
+        # The key has a file of its own.
+        record.pop("token", None)
+        return record

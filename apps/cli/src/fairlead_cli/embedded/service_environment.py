@@ -28,7 +28,8 @@ PROXIES: Final = frozenset(
 OF_SERVICE: Final[Mapping[str, frozenset[str]]] = {"runner": PROXIES}
 # Settings are no secrets, so every service gets all of them, except the sections named here.
 READERS_OF_SECTION: Final[Mapping[str, frozenset[str]]] = {
-    "postgres": frozenset({"projector", "gateway"})
+    "auth": frozenset({"gateway"}),
+    "postgres": frozenset({"projector", "gateway"}),
 }
 
 

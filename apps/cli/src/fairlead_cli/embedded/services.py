@@ -36,6 +36,8 @@ class ServiceContext:
     # The address of Postgres for each service that uses it.
     postgres: Mapping[str, str]
     cwd: Path
+    gateway: Mapping[str, str]
+    """The variables of the gateway alone: its port, and who may call."""
 
     @property
     def grace_s(self) -> float:
@@ -86,12 +88,12 @@ def service_process(
     name: str, index: int, port: int, context: ServiceContext, log: Path
 ) -> SupervisedProcess:
     """One service process; `port` is where it serves its health."""
-    variable = "FAIRLEAD_GATEWAY_PORT" if name == "gateway" else "FAIRLEAD_HEALTH_PORT"
+    own = {"FAIRLEAD_HEALTH_PORT": str(port)} | (dict(context.gateway) if name == "gateway" else {})
     spec = ProcessSpec(
         argv=(sys.executable, "-m", f"fairlead_{name}"),
         log=log,
         cwd=context.cwd,
-        env=context.environment(name) | {variable: str(port)},
+        env=context.environment(name) | own,
         grace_s=context.grace_s + GRACE_MARGIN_S,
     )
     return SupervisedProcess(name, index, _fixed_spec(spec), lambda: _probe_readyz(port))

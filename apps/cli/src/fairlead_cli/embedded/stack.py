@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fairlead_cli.embedded import nats, services
 from fairlead_cli.embedded import state_directory as directory
+from fairlead_cli.embedded.access_key import ensure_key
 from fairlead_cli.embedded.configuration import StackConfig, choose_config
 from fairlead_cli.embedded.ports import LOOPBACK, claim_port, free_ports
 from fairlead_cli.embedded.postgres import server as postgres
@@ -43,6 +44,10 @@ class StackPlan:
     config: Path | None = None
     # None: the port of the configuration. 0: any free port.
     port: int | None = None
+    # True: everybody on this machine may call, without a key.
+    open: bool = False
+    # Variables for the gateway alone, such as its limits.
+    gateway: Mapping[str, str] = field(default_factory=dict)
     cwd: Path = field(default_factory=Path.cwd)
 
 
@@ -89,6 +94,7 @@ class Stack:
         )
         port = config.config.gateway.port if self._plan.port is None else self._plan.port
         http_port = claim_port(port, "HTTP", "--port")
+        token = self._owner_key(state, config)
         server, database = await self._start_servers(state, config)
         context = services.ServiceContext(
             state=state,
@@ -96,10 +102,13 @@ class Stack:
             nats=server.url,
             postgres=database.access.service_dsns(),
             cwd=self._plan.cwd,
+            gateway=self._gateway_variables(state, token, http_port),
         )
-        await self._start_services(state, context, http_port)
+        ops_port = await self._start_services(state, context)
         return RunningStack(
             http=f"http://{LOOPBACK}:{http_port}",
+            ops=f"http://{LOOPBACK}:{ops_port}",
+            token=token,
             nats=server.url,
             monitor=server.monitor_url,
             postgres=database.access.dsn(MIGRATOR),
@@ -139,9 +148,24 @@ class Stack:
         await run_together((_provision(server, config.config), database.access.migrate()))
         return server, database
 
-    async def _start_services(
-        self, state: StateDirectory, context: services.ServiceContext, http_port: int
-    ) -> None:
+    def _owner_key(self, state: StateDirectory, config: StackConfig) -> str | None:
+        """A key for the commands on this machine, unless nobody needs one or others were named."""
+        if self._plan.open or config.config.auth.keys_file is not None:
+            return None
+        return ensure_key(state)
+
+    def _gateway_variables(
+        self, state: StateDirectory, token: str | None, http_port: int
+    ) -> dict[str, str]:
+        variables = {"FAIRLEAD_GATEWAY_PORT": str(http_port), **self._plan.gateway}
+        if self._plan.open:
+            variables |= {"FAIRLEAD_AUTH_MODE": "open", "FAIRLEAD_GATEWAY_HOST": LOOPBACK}
+        elif token is not None:
+            variables |= {"FAIRLEAD_AUTH_MODE": "token", "FAIRLEAD_AUTH_KEYS_FILE": str(state.keys)}
+        return variables
+
+    async def _start_services(self, state: StateDirectory, context: services.ServiceContext) -> int:
+        """Start every service. The answer is the operations port of the gateway."""
         instances = [
             (name, index)
             for name, count in services.complete_scale(self._plan.scale).items()
@@ -149,18 +173,13 @@ class Stack:
         ]
         ports = free_ports(len(instances))
         processes = [
-            services.service_process(
-                name,
-                index,
-                http_port if name == "gateway" else port,
-                context,
-                state.log_path(name, index),
-            )
+            services.service_process(name, index, port, context, state.log_path(name, index))
             for (name, index), port in zip(instances, ports, strict=True)
         ]
         self._services += processes
         await run_together(process.start() for process in processes)
         await wait_all_ready(self._services, self._progress)
+        return ports[instances.index(("gateway", 0))]
 
 
 @asynccontextmanager
@@ -172,9 +191,12 @@ async def run_stack(
     relaxed: bool = False,
     config: Path | None = None,
     port: int = 0,
+    **options: Any,  # noqa: ANN401 - the other fields of a plan
 ) -> AsyncIterator[RunningStack]:
     """Run a whole stack for the length of a block, by default on free ports."""
-    plan = StackPlan(state, scale or {}, sim=sim, relaxed=relaxed, config=config, port=port)
+    plan = StackPlan(
+        state, scale or {}, sim=sim, relaxed=relaxed, config=config, port=port, **options
+    )
     async with Stack(plan).run() as stack:
         yield stack
 

@@ -68,6 +68,11 @@ class StateDirectory:
         """The configuration that `up` generates when it gets none."""
         return self.root / "fairlead.toml"
 
+    @property
+    def keys(self) -> Path:
+        """The digests of the keys that the gateway accepts."""
+        return self.root / "keys.json"
+
     def directories(self) -> tuple[Path, ...]:
         """All directories that the services and servers use."""
         return (self.nats, self.postgres, self.passwords, self.tools, self.cache, self.logs)

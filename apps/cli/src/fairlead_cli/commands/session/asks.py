@@ -6,7 +6,7 @@ import sys
 
 from rich.markup import escape
 
-from fairlead_cli.addresses import add_http, http_url
+from fairlead_cli.addresses import add_http, http_token, http_url
 from fairlead_cli.client import open_client
 from fairlead_cli.terminal import stderr_console, stdout_console, table
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _load_requests(args: argparse.Namespace) -> list[PermissionRequest | QuestionRequest]:
-    async with open_client(http_url(args)) as client:
+    async with open_client(http_url(args), http_token(args)) as client:
         return [*await client.permissions(), *await client.questions()]
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fairlead_cli.addresses import add_http, http_url
+from fairlead_cli.addresses import add_http, http_token, http_url
 from fairlead_cli.client import open_client
 from fairlead_cli.embedded.state_directory import load_addresses
 from fairlead_cli.terminal import stdout_console
@@ -55,7 +55,7 @@ def detail_lines(explanation: dict[str, Any]) -> list[str]:
 
 
 async def _explain(args: argparse.Namespace) -> dict[str, Any]:
-    async with open_client(http_url(args)) as client:
+    async with open_client(http_url(args), http_token(args)) as client:
         return await client.explain(args.session)
 
 

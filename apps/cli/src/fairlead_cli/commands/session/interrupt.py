@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 
-from fairlead_cli.addresses import add_http, http_url
+from fairlead_cli.addresses import add_http, http_token, http_url
 from fairlead_cli.client import open_client
 from fairlead_cli.terminal import stderr_console
 
@@ -22,5 +22,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _interrupt(args: argparse.Namespace) -> None:
-    async with open_client(http_url(args)) as client:
+    async with open_client(http_url(args), http_token(args)) as client:
         await client.interrupt(args.session)

@@ -6,7 +6,7 @@ import json
 
 from rich.console import Console
 
-from fairlead_cli.addresses import add_http, http_url
+from fairlead_cli.addresses import add_http, http_token, http_url
 from fairlead_cli.answer import (
     AnswerFailed,
     AnswerFinished,
@@ -73,7 +73,7 @@ class AnswerPrinter:
 
 async def _prompt(args: argparse.Namespace) -> int:
     model = parse_model(args.model)
-    async with open_client(http_url(args)) as client:
+    async with open_client(http_url(args), http_token(args)) as client:
         session_id = args.session or (await client.create(agent=args.agent, model=model)).id
         outcome, message_id = await _send_and_follow(client, session_id, args)
     if args.json:

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from typing import get_args
 
-from fairlead_cli.addresses import add_http, http_url
+from fairlead_cli.addresses import add_http, http_token, http_url
 from fairlead_cli.client import Client, open_client
 from fairlead_cli.errors import CommandError
 from fairlead_cli.terminal import stderr_console
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _reply(args: argparse.Namespace) -> None:
-    async with open_client(http_url(args)) as client:
+    async with open_client(http_url(args), http_token(args)) as client:
         if args.request.startswith("que"):
             await _answer_question(client, args)
         else:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from rich.markup import escape
 
-from fairlead_cli.addresses import add_http, http_url
+from fairlead_cli.addresses import add_http, http_token, http_url
 from fairlead_cli.client import open_client
 from fairlead_cli.terminal import stdout_console, table
 from fairlead_schema.session_info import SessionInfo
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _load_sessions(args: argparse.Namespace) -> list[SessionInfo]:
-    async with open_client(http_url(args)) as client:
+    async with open_client(http_url(args), http_token(args)) as client:
         return await client.sessions(limit=args.limit, search=args.search)
 
 

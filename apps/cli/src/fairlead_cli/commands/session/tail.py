@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from fairlead_cli.addresses import add_http, http_url
+from fairlead_cli.addresses import add_http, http_token, http_url
 from fairlead_cli.client import Client, open_client
 from fairlead_cli.terminal import shorten, stdout_console
 from fairlead_schema.public_events import PREFIX, EventEnvelope
@@ -47,7 +47,7 @@ def summarise_data(data: dict[str, Any], length: int = 80) -> str:
 
 async def _tail(args: argparse.Namespace) -> None:
     out = stdout_console()
-    async with open_client(http_url(args)) as client:
+    async with open_client(http_url(args), http_token(args)) as client:
         history = client.history(args.session, after=args.after)
         source = _follow_events(client, args) if args.follow else history
         async with aclosing(source) as envelopes:

@@ -64,7 +64,7 @@ async def _demo(out: Console, plan: StackPlan) -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, os.kill, os.getpid(), signal.SIGINT)
     stack = Stack(plan, progress=lambda line: out.print(f"  [dim]{escape(line)}[/]"))
-    async with stack.run() as running, open_client(running.http) as client:
+    async with stack.run() as running, open_client(running.http, running.token) as client:
         _show_processes(out, running, time.monotonic() - start)
         session = await client.create()
         receipt = await _prompt_and_show_answer(out, client, session)

@@ -82,6 +82,7 @@ async def _check_servers(
     nats_url = addresses.get("nats") or _configured_address(config, "nats")
     dsn = addresses.get("postgres") or _configured_address(config, "postgres")
     http_url = args.http or os.environ.get("FAIRLEAD_HTTP") or addresses.get("http")
+    ops_url = addresses.get("ops")
     monitor = args.monitor or addresses.get("monitor")
     pending: list[Awaitable[Finding]] = []
     if nats_url:
@@ -91,7 +92,9 @@ async def _check_servers(
     if dsn:
         pending.append(_check_postgres(dsn))
     if http_url:
-        pending.append(_check_http(http_url))
+        pending.append(_check_http(http_url, "/api/health"))
+    if ops_url:
+        pending.append(_check_http(ops_url, "/readyz"))
     if not pending:
         return [Finding("servers", "ok", f"none configured here (default {DEFAULT_HTTP})")]
     return list(await asyncio.gather(*pending))
@@ -149,10 +152,10 @@ async def _check_tables(connection: Connection, about: str) -> Finding:
     return Finding("postgres", "warn", f"{about}, migrations are missing", "run `fairlead migrate`")
 
 
-async def _check_http(url: str) -> Finding:
+async def _check_http(url: str, path: str) -> Finding:
     try:
         async with httpx.AsyncClient(timeout=CHECK_TIMEOUT_S, trust_env=False) as http:
-            response = await http.get(f"{url}/readyz")
+            response = await http.get(f"{url}{path}")
     except httpx.HTTPError:
         return Finding("http", "fail", f"nothing answers at {url}", "run `fairlead up`")
     if response.is_success:

@@ -36,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"how many processes of a service to run ({', '.join(SCALABLE)}); repeatable",
     )
     add("--sim", action="store_true", help="start the simulated provider, no keys needed")
+    add("--open", action="store_true", help="serve this machine without a key")
     add("--json", action="store_true", help="one line of JSON on standard output when ready")
 
 
@@ -64,6 +65,7 @@ def build_plan(args: argparse.Namespace, cwd: Path, config_variable: str | None)
         sim=args.sim or config is None,
         config=config,
         port=args.port,
+        open=args.open,
     )
 
 
@@ -120,6 +122,7 @@ def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
     out.print("\n[bold green]Fairlead is up.[/]\n")
     for name, value in (
         ("HTTP", f"[bold]{running.http}[/]   console and API"),
+        ("Key", _key_line(running)),
         ("NATS", running.nats),
         ("Postgres", escape(running.postgres)),
         ("Services", counts),
@@ -131,3 +134,9 @@ def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
     where = "" if plan.state == Path(".fairlead") else f" --state {plan.state}"
     out.print(f'\n  Try       [bold]fairlead prompt{escape(where)} "Say hello"[/]', soft_wrap=True)
     out.print("  Stop      Ctrl-C\n")
+
+
+def _key_line(running: RunningStack) -> str:
+    if running.token is not None:
+        return f"{escape(str(running.state.token))}   `fairlead` finds it by itself"
+    return "none: see the configuration in force, or `--open` was given"
