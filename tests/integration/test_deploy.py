@@ -19,6 +19,7 @@ import yaml
 from fairlead_cli.commands.stack.migrate import ADMIN_VARIABLE, ROLE_VARIABLES
 from fairlead_projector.roles import read_login
 from fairlead_service.config.configuration import Config, load
+from fairlead_service.identity.keys import parse_keys
 
 pytestmark = pytest.mark.integration
 
@@ -108,8 +109,8 @@ def test_compose_probes_the_ports_that_are_served() -> None:
     services = compose()["services"]
 
     for name in SERVICES:
-        port = PORTS.get(name, HEALTH_PORT)
-        assert f"http://127.0.0.1:{port}/readyz" in services[name]["healthcheck"]["test"][-1]
+        probe = services[name]["healthcheck"]["test"][-1]
+        assert f"http://127.0.0.1:{HEALTH_PORT}/readyz" in probe
     assert services["gateway"]["ports"] == ["127.0.0.1:8420:8420"]
 
 
@@ -132,6 +133,21 @@ def test_the_example_configuration_loads_with_the_variables_of_compose() -> None
     assert (config.gateway.host, config.gateway.port) == ("0.0.0.0", PORTS["gateway"])  # noqa: S104
     assert (config.health.host, config.health.port) == ("0.0.0.0", HEALTH_PORT)  # noqa: S104
     assert config.postgres.dsn.startswith("postgresql://")
+
+
+def test_the_gateway_asks_everybody_for_a_key_and_knows_its_own_names(
+    manifests: list[dict[str, Any]],
+) -> None:
+    [pod] = [pod for name, pod in pods(manifests) if name == "gateway"]
+    in_cluster = {item["name"]: item.get("value", "") for item in pod["containers"][0]["env"]}
+    for env in (compose()["services"]["gateway"]["environment"], in_cluster):
+        config = load(DEPLOY / "fairlead.toml", env)
+
+        assert config.auth.mode == "token"
+        assert config.auth.keys_file is not None
+        assert "gateway" in config.gateway.hosts
+    assert parse_keys((DEPLOY / "keys.json").read_text()).keys == ()
+    assert (BASE / "keys.json").read_text() == (DEPLOY / "keys.json").read_text()
 
 
 def test_every_variable_of_compose_is_one_that_something_reads() -> None:
@@ -213,18 +229,18 @@ def test_every_service_has_a_deployment_and_the_stores_keep_their_data(
 
 
 def test_kubernetes_probes_the_ports_that_are_served(manifests: list[dict[str, Any]]) -> None:
-    for name, deployment in by_name(manifests, "Deployment").items():
+    for deployment in by_name(manifests, "Deployment").values():
         [container] = deployment["spec"]["template"]["spec"]["containers"]
         env = {entry["name"]: entry.get("value") for entry in container["env"]}
         ports = {entry["name"]: entry["containerPort"] for entry in container["ports"]}
         live, ready = container["livenessProbe"]["httpGet"], container["readinessProbe"]["httpGet"]
 
         assert (live["path"], ready["path"]) == ("/healthz", "/readyz")
-        assert ports[live["port"]] == ports[ready["port"]] == PORTS.get(name, HEALTH_PORT)
+        assert ports[live["port"]] == ports[ready["port"]] == HEALTH_PORT
         assert env["FAIRLEAD_HEALTH_PORT"] == str(HEALTH_PORT)
         assert env.get("FAIRLEAD_GATEWAY_PORT", "8420") == str(PORTS["gateway"])
     [port] = by_name(manifests, "Service")["gateway"]["spec"]["ports"]
-    assert (port["port"], port["targetPort"]) == (PORTS["gateway"], "http")
+    assert (port["port"], port["targetPort"]) == (PORTS["gateway"], "api")
 
 
 def test_no_pod_runs_as_root_or_can_write_its_own_image(manifests: list[dict[str, Any]]) -> None:
