@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from fairlead_schema.errors import Unauthorized
+from fairlead_service.identity.authenticator import audit_key_changes
 from fairlead_service.identity.key_file import add_key, load_keys, revoke_key
-from fairlead_service.identity.keys import KeyRing, mint_key, parse_key_ring, parse_keys
+from fairlead_service.identity.keys import (
+    KeyRing,
+    KeysDocument,
+    mint_key,
+    parse_key_ring,
+    parse_keys,
+)
 from fairlead_service.identity.watched_file import (
     CHECK_INTERVAL_S,
     FILE_BYTES_MAX,
@@ -178,3 +185,28 @@ def test_a_broken_file_at_the_start_is_an_error_that_names_it(path: Path) -> Non
     path.write_text("[]")
     with pytest.raises(FileUnusable, match=r"keys\.json"):
         load_keys(path)
+
+
+def test_changes_of_keys_are_audited_where_they_take_effect(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "fairlead.audit")
+    clock = Clock()
+    _, kept = mint_key(["viewer"], tenant="acme")
+    _, gone = mint_key(["viewer"])
+    for entry in (kept, gone):
+        add_key(path, entry)
+    file = WatchedFile(path, parse_key_ring, on_change=audit_key_changes, clock=clock)
+
+    _, added = mint_key(["user"])
+    keys = [kept.model_copy(update={"revoked": datetime.now(UTC)}), added]
+    path.write_text(KeysDocument(keys=tuple(keys)).model_dump_json(exclude_none=True))
+    clock.now += 2
+    file.current()
+
+    lines = [vars(record) for record in caplog.records if record.name == "fairlead.audit"]
+    assert [(line["action"], line["resource"], line["tenant"]) for line in lines] == [
+        ("token.revoke", kept.id, "acme"),
+        ("token.create", added.id, "default"),
+        ("token.remove", gone.id, "default"),
+    ]

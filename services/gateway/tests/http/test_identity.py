@@ -343,11 +343,9 @@ async def test_every_refusal_is_one_audit_line(
     await client.post("/api/session", json={}, headers=bearer(key))
     await client.get("/api/agent", headers=bearer(key))
 
-    lines = [vars(record) for record in caplog.records if record.name == "fairlead.audit"]
-    assert [(line["action"], line["outcome"]) for line in lines] == [
-        ("agent.list", "refused"),
-        ("session.create", "refused"),
-    ]
+    records = [vars(record) for record in caplog.records if record.name == "fairlead.audit"]
+    lines = [line for line in records if line["outcome"] == "refused"]
+    assert [line["action"] for line in lines] == ["agent.list", "session.create"]
     assert lines[1]["principal"] == f"key:{key.split('_')[1]}"
     assert (lines[1]["tenant"], lines[1]["resource"]) == ("acme", "/api/session")
     assert "session:write" in lines[1]["reason"]

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from fairlead_schema.errors import Unauthorized
 from fairlead_schema.identity.principal import LOCAL, Principal
+from fairlead_service.audit import audit
 from fairlead_service.config.configuration import ConfigError
 from fairlead_service.config.sections import AuthConfig
 from fairlead_service.identity.jwks import JwksFile, JwksUrl, KeySource
@@ -63,10 +64,23 @@ def build_authenticator(config: AuthConfig) -> Authenticator:
     try:
         keys = None
         if config.keys_file is not None:
-            keys = WatchedFile(Path(config.keys_file), parse_key_ring)
+            path = Path(config.keys_file)
+            keys = WatchedFile(path, parse_key_ring, on_change=audit_key_changes)
         return TokenAuthenticator(keys, _token_verifier(config))
     except FileUnusable as error:
         raise ConfigError("auth", "", str(error)) from error
+
+
+def audit_key_changes(old: KeyRing, new: KeyRing) -> None:
+    """One audit line for each key that came, went or was revoked with a new version of the file."""
+    for id_, entry in new.entries.items():
+        before = old.entries.get(id_)
+        if before is None:
+            audit("token.create", "allowed", tenant=entry.tenant, resource=id_)
+        if entry.revoked is not None and (before is None or before.revoked is None):
+            audit("token.revoke", "allowed", tenant=entry.tenant, resource=id_)
+    for id_ in old.entries.keys() - new.entries.keys():
+        audit("token.remove", "allowed", tenant=old.entries[id_].tenant, resource=id_)
 
 
 def _token_verifier(config: AuthConfig) -> TokenVerifier | None:

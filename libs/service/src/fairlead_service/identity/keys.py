@@ -92,6 +92,7 @@ class KeyRing:
     """The keys of one version of a keys file."""
 
     def __init__(self, entries: Sequence[KeyEntry]) -> None:
+        self.entries = {entry.id: entry for entry in entries}
         self._holders = {entry.id: _Holder(entry, entry.principal()) for entry in entries}
 
     def principal(self, key: str, *, now_ms: int) -> Principal:

@@ -42,11 +42,16 @@ class WatchedFile(Generic[Content]):
         path: Path,
         parse: Callable[[str], Content],
         *,
+        on_change: Callable[[Content, Content], None] = lambda _old, _new: None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """Read the file. Raises FileUnusable, because there is no older version yet."""
+        """Read the file. Raises FileUnusable, because there is no older version yet.
+
+        `on_change` gets the old and the new content of a file that was read again.
+        """
         self._path = path
         self._parse = parse
+        self._on_change = on_change
         self._clock = clock
         self._version = _version_of(path)
         self._content = self._read()
@@ -67,7 +72,7 @@ class WatchedFile(Generic[Content]):
                 return
             # A broken version is reported once, not every second.
             self._version = version
-            self._content = self._read()
+            old, self._content = self._content, self._read()
         except FileUnusable as error:
             log.error(  # noqa: TRY400 - the reason says enough, a trace says nothing more
                 "changed file cannot be used: its old content stays in force",
@@ -75,6 +80,7 @@ class WatchedFile(Generic[Content]):
             )
         else:
             log.info("changed file read again", extra={"path": str(self._path)})
+            self._on_change(old, self._content)
 
     def _read(self) -> Content:
         try:

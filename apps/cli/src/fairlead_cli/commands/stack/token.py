@@ -17,7 +17,6 @@ from fairlead_cli.errors import CommandError, UsageError
 from fairlead_cli.terminal import stderr_console, stdout_console, table
 from fairlead_schema.identity.scopes import ROLES, SCOPES
 from fairlead_schema.ids import DEFAULT_TENANT
-from fairlead_service.audit import audit
 from fairlead_service.config.configuration import load
 from fairlead_service.identity.key_file import add_key, load_keys, revoke_key
 from fairlead_service.identity.keys import KeyEntry, mint_key
@@ -99,7 +98,6 @@ def _create(path: Path, args: argparse.Namespace) -> None:
             f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
         ) from error
     add_key(path, entry)
-    audit("token.create", "allowed", principal="local", tenant=entry.tenant, resource=entry.id)
     sys.stdout.write(f"{key}\n")
     notice = f"[dim]written to {escape(str(path))}; the key is shown only now[/]"
     stderr_console().print(notice, soft_wrap=True)
@@ -144,5 +142,4 @@ def _revoke(path: Path, key_id: str) -> None:
     entry = revoke_key(path, key_id, at=datetime.now(UTC))
     if entry is None:
         raise CommandError(f"{path} has no key {key_id}: see `fairlead token list`")
-    audit("token.revoke", "allowed", principal="local", tenant=entry.tenant, resource=entry.id)
     stderr_console().print(f"[dim]{escape(key_id)} is revoked[/]", soft_wrap=True)
