@@ -122,7 +122,7 @@ def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
     out.print("\n[bold green]Fairlead is up.[/]\n")
     for name, value in (
         ("HTTP", f"[bold]{running.http}[/]   console and API"),
-        ("Key", _key_line(running)),
+        ("Key", _key_line(running, plan)),
         ("NATS", running.nats),
         ("Postgres", escape(running.postgres)),
         ("Services", counts),
@@ -136,7 +136,9 @@ def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
     out.print("  Stop      Ctrl-C\n")
 
 
-def _key_line(running: RunningStack) -> str:
+def _key_line(running: RunningStack, plan: StackPlan) -> str:
     if running.token is not None:
         return f"{escape(str(running.state.token))}   `fairlead` finds it by itself"
-    return "none: see the configuration in force, or `--open` was given"
+    if plan.open:
+        return "none: everybody on this machine may call (--open)"
+    return "the configuration names its own keys: pass one with --token"
