@@ -7,7 +7,7 @@ import sys
 
 from pydantic import ValidationError
 
-from fairlead_cli.addresses import add_config, effective_config, http_url
+from fairlead_cli.addresses import add_config, effective_config, http_token, http_url
 from fairlead_cli.client import open_client
 from fairlead_cli.errors import CommandError
 from fairlead_cli.terminal import stdout_console, table
@@ -54,7 +54,7 @@ def percent(use: QuotaUse) -> str:
 
 
 async def _load_own(args: argparse.Namespace) -> TenantUsageReport:
-    async with open_client(http_url(args)) as client:
+    async with open_client(http_url(args), http_token(args)) as client:
         return await client.tenant_usage()
 
 

@@ -32,6 +32,7 @@ READ = Operation(
     id="tenant.usage",
     method="GET",
     path="/api/tenant/usage",
+    scope="session:read",
     summary="The quotas of the tenant, and what is used of each.",
     respond=_read_usage,
     query=EmptyInput,
