@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import RSAAlgorithm
 
 from fairlead_schema.errors import Unauthorized
+from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.configuration import Config
-from fairlead_service.config.sections import AuthConfig
 from fairlead_service.identity.authenticator import Authenticator, build_authenticator
 from fairlead_service.identity.jwks import JwksUrl, parse_key_set
 from fairlead_service.identity.keys import mint_key

@@ -11,9 +11,9 @@ from fairlead_gateway.http.principal_limits import LimitSettings
 from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_schema.ids import TenantId
 from fairlead_service.config.agents import AgentConfig
+from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.configuration import Config, ConfigError
 from fairlead_service.config.providers import ProviderConfig
-from fairlead_service.config.sections import AuthConfig
 from fairlead_service.identity.authenticator import HOW_TO_CONFIGURE
 from fairlead_service.identity.loopback import is_loopback
 

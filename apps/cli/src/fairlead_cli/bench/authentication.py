@@ -13,7 +13,7 @@ from jwt.algorithms import ECAlgorithm
 
 from fairlead_gateway.http.origin_rules import OriginRules, browser_headers, complaint
 from fairlead_gateway.http.principal_limits import LimitSettings, PrincipalLimits
-from fairlead_service.config.sections import AuthConfig
+from fairlead_service.config.auth import AuthConfig
 from fairlead_service.identity.authenticator import Authenticator, build_authenticator
 from fairlead_service.identity.credentials import credential_of
 from fairlead_service.identity.key_file import add_key

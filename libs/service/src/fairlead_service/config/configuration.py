@@ -18,12 +18,12 @@ from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_schema.ids import TenantId
 from fairlead_schema.permission import PermissionRule
 from fairlead_service.config.agents import DENY_ALL, AgentConfig, agents_in_force
+from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.context import ContextConfig, ReferenceConfig, SkillsConfig
 from fairlead_service.config.providers import ModelConfig, ProviderConfig
 from fairlead_service.config.section import Section
 from fairlead_service.config.sections import (
     AsksConfig,
-    AuthConfig,
     CompactionConfig,
     GatewayConfig,
     HealthConfig,

@@ -1,9 +1,9 @@
 """The base class of every part of the configuration, and the types that several parts use."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 
 class Section(BaseModel):
@@ -22,3 +22,11 @@ def _check_absolute(path: str) -> str:
 
 Directory = Annotated[str, AfterValidator(_check_absolute)]
 """An absolute path. A leading `~` stands for the home directory of the process."""
+
+
+def _split_names(value: object) -> object:
+    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+
+Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split_names)]
+"""A list of names. An environment variable separates them by commas."""

@@ -9,8 +9,8 @@ from typing_extensions import override
 from fairlead_schema.errors import Unauthorized
 from fairlead_schema.identity.principal import LOCAL, Principal
 from fairlead_service.audit import audit
+from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.configuration import ConfigError
-from fairlead_service.config.sections import AuthConfig
 from fairlead_service.identity.jwks import JwksFile, JwksUrl, KeySource
 from fairlead_service.identity.keys import KeyRing, is_key, parse_key_ring
 from fairlead_service.identity.tokens import TokenRules, TokenVerifier, parse_deny_list
