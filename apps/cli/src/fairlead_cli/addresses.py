@@ -23,14 +23,19 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 
 
 def add_http(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a gateway."""
+    """Add the options that name a gateway or a local stack."""
+    add_gateway(parser)
+    add_state(parser)
+
+
+def add_gateway(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a gateway, and the key for it."""
     parser.add_argument(
         "--http", metavar="URL", help="default: $FAIRLEAD_HTTP, else the local stack"
     )
     parser.add_argument(
         "--token", metavar="KEY", help="default: $FAIRLEAD_TOKEN, else the key of the local stack"
     )
-    add_state(parser)
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:

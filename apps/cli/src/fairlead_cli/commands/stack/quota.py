@@ -7,7 +7,13 @@ import sys
 
 from pydantic import ValidationError
 
-from fairlead_cli.addresses import add_config, effective_config, http_token, http_url
+from fairlead_cli.addresses import (
+    add_config,
+    add_gateway,
+    effective_config,
+    http_token,
+    http_url,
+)
 from fairlead_cli.client import open_client
 from fairlead_cli.errors import CommandError
 from fairlead_cli.terminal import stdout_console, table
@@ -25,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--tenant", metavar="NAME", help="another tenant: ask the projector over NATS")
     add("--json", action="store_true", help="one line of JSON")
-    add("--http", metavar="URL", help="default: $FAIRLEAD_HTTP, else the local stack")
+    add_gateway(parser)
     add_config(parser)
 
 
