@@ -8,6 +8,7 @@ LogError
 ├── LogUnavailable     the servers are away, the outcome may be unknown: repeat the same commit id
 ├── NoResponders       nobody serves that subject now: its server is gone or not yet up
 ├── StreamMissing      the streams are not provisioned: run `fairlead provision`
+├── CredentialsUnusable  a key or certificate file cannot be used: correct the setting it names
 └── UnsafeChange       provisioning would lose data: it changes nothing and says why
 """
 
@@ -60,6 +61,12 @@ class StreamMissing(LogError):
     def __init__(self, stream: str) -> None:
         super().__init__(f"stream {stream} does not exist: run `fairlead provision`")
         self.stream = stream
+
+
+class CredentialsUnusable(LogError):
+    def __init__(self, setting: str, file: str, reason: str) -> None:
+        super().__init__(f"{setting} {file} cannot be used: {reason}")
+        self.setting = setting
 
 
 class UnsafeChange(LogError):

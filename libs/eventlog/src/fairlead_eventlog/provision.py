@@ -7,6 +7,7 @@ from fairlead_eventlog.errors import UnsafeChange
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, NatsLink, ServerRefusal
 from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consumers
+from fairlead_schema.nats_address import NatsAddress
 
 _SECOND_NS: Final = 1_000_000_000
 # Changing one of these in place would drop messages or break readers.
@@ -16,7 +17,7 @@ _SYNC_PERSIST: Final = "default"
 
 
 async def provision(
-    url: str,
+    address: NatsAddress,
     *,
     replicas: int = 1,
     wake_deadline_s: float = 2.0,
@@ -24,7 +25,7 @@ async def provision(
     progress: Callable[[str], None] = lambda _line: None,
 ) -> None:
     """Create and update the declared streams and consumers. Safe to repeat. Raises UnsafeChange."""
-    async with open_link(url, name="fairlead-provision") as link:
+    async with open_link(address, name="fairlead-provision") as link:
         for spec in STREAMS:
             outcome = await _apply(link, spec, replicas)
             progress(f"stream {spec.name}: {outcome}")
@@ -33,9 +34,9 @@ async def provision(
             progress(f"consumer {consumer.stream}/{consumer.name}: {outcome}")
 
 
-async def missing_streams(url: str) -> tuple[str, ...]:
+async def missing_streams(address: NatsAddress) -> tuple[str, ...]:
     """The declared streams that do not exist yet."""
-    async with open_link(url, name="fairlead-provision") as link:
+    async with open_link(address, name="fairlead-provision") as link:
         return tuple(
             [spec.name for spec in STREAMS if await _stream_config(link, spec.name) is None]
         )

@@ -1,16 +1,11 @@
 """Connects to NATS and provides every port over that one connection."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
-
-import nats.errors
-from nats.aio.client import Client
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.deltas import NatsDeltas
 from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.liveness import NatsLiveness
@@ -28,15 +23,19 @@ from fairlead_eventlog.jetstream.streams.shards import JetStreamShards
 from fairlead_eventlog.jetstream.streams.timers import JetStreamTimers
 from fairlead_eventlog.jetstream.streams.wakes import JetStreamWakes
 from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWorkQueues
+from fairlead_schema.nats_address import NatsAddress
 
 log = logging.getLogger(__name__)
 
-CONNECT_S: Final = 3.0
-
 
 @asynccontextmanager
-async def open_link(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterator[NatsLink]:
-    """A connection that reconnects for ever. Raises LogUnavailable if the first connect fails."""
+async def open_link(
+    address: NatsAddress, *, name: str, timeout_s: float = 5.0
+) -> AsyncIterator[NatsLink]:
+    """A connection that reconnects for ever.
+
+    Raises LogUnavailable if the first connect fails, and CredentialsUnusable.
+    """
     links: list[NatsLink] = []
     closing = False
 
@@ -49,27 +48,9 @@ async def open_link(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIter
         if not closing:
             log.warning("disconnected from NATS: reconnecting until it works")
 
-    async def on_error(error: Exception) -> None:
-        log.debug("NATS error", extra={"reason": str(error)})
-
-    client = Client()
-    connection = client.connect(
-        url.split(","),
-        name=name,
-        allow_reconnect=True,
-        max_reconnect_attempts=-1,
-        reconnect_time_wait=1,
-        ping_interval=10,
-        connect_timeout=2,
-        reconnected_cb=on_reconnect,
-        disconnected_cb=on_disconnect,
-        error_cb=on_error,
+    client = await open_client(
+        address, name=name, on_reconnect=on_reconnect, on_disconnect=on_disconnect
     )
-    try:
-        # The client would try for ever. The caller wants to log that it waits.
-        await asyncio.wait_for(connection, CONNECT_S)
-    except (OSError, nats.errors.Error, TimeoutError) as error:
-        raise LogUnavailable(f"NATS at {url} cannot be reached") from error
     link = NatsLink(client, timeout_s)
     links.append(link)
     try:
@@ -81,9 +62,11 @@ async def open_link(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIter
 
 
 @asynccontextmanager
-async def connect(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterator[EventLog]:
+async def connect(
+    address: NatsAddress, *, name: str, timeout_s: float = 5.0
+) -> AsyncIterator[EventLog]:
     """Every port over one connection."""
-    async with open_link(url, name=name, timeout_s=timeout_s) as link:
+    async with open_link(address, name=name, timeout_s=timeout_s) as link:
         yield EventLog(
             log=JetStreamLog(link),
             shards=JetStreamShards(link),

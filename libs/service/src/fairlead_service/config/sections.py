@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from fairlead_schema.nats_address import INBOX_ROOT, NatsAddress
 from fairlead_service.config.section import Directory, Names, Section
 from fairlead_service.config.tool_servers import Credentials, SearchServiceConfig
 
@@ -13,9 +14,38 @@ GIB: Final = 1024**3
 
 
 class NatsConfig(Section):
-    url: str = "nats://127.0.0.1:4222"
+    """Where NATS is. A key or certificate is a file, so that no secret stands in an address."""
+
+    url: str = Field(default="nats://127.0.0.1:4222", repr=False)
+    nkey_file: str | None = None
+    creds_file: str | None = None
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    inbox_prefix: str = Field(default=INBOX_ROOT, pattern=r"^_INBOX[A-Za-z0-9_:.-]*$")
     request_timeout_s: float = Field(default=5.0, gt=0)
     replicas: int = Field(default=1, ge=1, le=5)
+
+    @model_validator(mode="after")
+    def _one_credential(self) -> Self:
+        if self.nkey_file is not None and self.creds_file is not None:
+            raise ValueError("set nkey_file or creds_file, not both")
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key belong together")
+        return self
+
+    def address(self, identity: str) -> NatsAddress:
+        """The address for one identity, with an inbox of its own."""
+        address = NatsAddress(
+            url=self.url,
+            nkey_file=self.nkey_file,
+            creds_file=self.creds_file,
+            tls_ca=self.tls_ca,
+            tls_cert=self.tls_cert,
+            tls_key=self.tls_key,
+            inbox_prefix=self.inbox_prefix,
+        )
+        return address.for_identity(identity)
 
 
 class PostgresConfig(Section):

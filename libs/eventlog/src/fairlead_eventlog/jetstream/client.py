@@ -1,0 +1,139 @@
+"""Makes the clients of NATS: who they are, how they encrypt, and how they reconnect."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import nats.errors
+import nkeys
+from nats.aio.client import Client
+from typing_extensions import override
+
+from fairlead_eventlog.errors import CredentialsUnusable, LogUnavailable
+from fairlead_schema.nats_address import NatsAddress, redact_url
+
+log = logging.getLogger(__name__)
+
+CONNECT_S: Final = 3.0
+
+Callback: TypeAlias = Callable[[], Awaitable[None]]
+
+_AUTH_ERRORS: Final = ("authorization violation", "authentication", "user ")
+"""How the server's errors begin that end a connection because of its user."""
+
+
+class NatsClient(Client):
+    """A client that reads its key again for each connection, and reconnects after it was revoked."""
+
+    nkey_file: str | None = None
+
+    @override
+    def _connect_command(self) -> bytes:
+        if self.nkey_file is not None:
+            # nats-py signs with the seed of now, but announces the public key of the first connection.
+            self._public_nkey = _public_key(self.nkey_file)
+        return super()._connect_command()
+
+    @override
+    async def _process_err(self, err_msg: str) -> None:
+        # nats-py would close the connection for ever. The key file may hold a new key already.
+        if self.is_connected and err_msg.strip("' ").lower().startswith(_AUTH_ERRORS):
+            await self._process_op_err(nats.errors.AuthorizationError())
+            return
+        await super()._process_err(err_msg)
+
+
+async def open_client(
+    address: NatsAddress,
+    *,
+    name: str,
+    on_reconnect: Callback | None = None,
+    on_disconnect: Callback | None = None,
+) -> NatsClient:
+    """A connection that reconnects for ever.
+
+    Raises LogUnavailable if the first connect fails, and CredentialsUnusable.
+    """
+    last_errors: list[str] = []
+
+    async def on_error(error: Exception) -> None:
+        reason = redact_url(str(error) or type(error).__name__)
+        last_errors[:] = [reason]
+        if "permissions violation" in reason.lower():
+            log.error(
+                "NATS refused a subject: the request fails; grant the subject to this identity",
+                extra={"reason": reason},
+            )
+        else:
+            log.debug("NATS error", extra={"reason": reason})
+
+    client = NatsClient()
+    client.nkey_file = address.nkey_file
+    connection = client.connect(
+        address.servers,
+        name=name,
+        allow_reconnect=True,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=1,
+        ping_interval=10,
+        connect_timeout=2,
+        inbox_prefix=address.inbox_prefix,
+        reconnected_cb=on_reconnect,
+        disconnected_cb=on_disconnect,
+        error_cb=on_error,
+        **_credentials(address),
+    )
+    try:
+        # The client would try for ever. The caller wants to log that it waits.
+        await asyncio.wait_for(connection, CONNECT_S)
+    except (OSError, nats.errors.Error, TimeoutError) as error:
+        reason = f": {last_errors[0]}" if last_errors else ""
+        raise LogUnavailable(f"NATS at {address} cannot be reached{reason}") from error
+    return client
+
+
+def _credentials(address: NatsAddress) -> dict[str, Any]:
+    """The options of the client that prove who connects. Raises CredentialsUnusable."""
+    options: dict[str, Any] = {}
+    if address.nkey_file is not None:
+        _public_key(address.nkey_file)
+        options["nkeys_seed"] = address.nkey_file
+    if address.creds_file is not None:
+        if not Path(address.creds_file).is_file():
+            raise CredentialsUnusable("nats.creds_file", address.creds_file, "no such file")
+        options["user_credentials"] = address.creds_file
+    if address.tls_ca is not None or address.tls_cert is not None:
+        options["tls"] = _tls(address)
+    return options
+
+
+def _tls(address: NatsAddress) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=address.tls_ca)
+    except OSError as error:
+        raise CredentialsUnusable("nats.tls_ca", str(address.tls_ca), str(error)) from error
+    if address.tls_cert is not None:
+        try:
+            context.load_cert_chain(address.tls_cert, address.tls_key)
+        except OSError as error:
+            files = f"{address.tls_cert} and {address.tls_key}"
+            raise CredentialsUnusable("nats.tls_cert", files, str(error)) from error
+    return context
+
+
+def _public_key(nkey_file: str) -> str:
+    """The public key of a seed file. Raises CredentialsUnusable, which never shows the seed."""
+    try:
+        seed = bytearray(Path(nkey_file).read_bytes().strip())
+        pair = nkeys.from_seed(seed)
+        public: bytes = pair.public_key
+        pair.wipe()
+    except OSError as error:
+        reason = error.strerror or "unreadable"
+        raise CredentialsUnusable("nats.nkey_file", nkey_file, reason) from error
+    except (nkeys.NkeysError, ValueError):
+        raise CredentialsUnusable("nats.nkey_file", nkey_file, "not an nkey seed") from None
+    return public.decode()
