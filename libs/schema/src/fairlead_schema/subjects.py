@@ -9,6 +9,8 @@ PARTITIONS = 64
 SHARDS = 8
 
 ROOT = "fairlead"
+LANE_OPENED = f"{ROOT}.lane"
+"""The creator of a tenant's lane of wakes publishes here, so that every runner pulls at once."""
 BY_HEADER = "Fairlead-By"
 """The header with the principal of a request. It counts only on subjects of services."""
 RESTRICTIONS_HEADER = "Fairlead-Restrictions"
@@ -77,6 +79,22 @@ def api(tenant: TenantId, verb: str) -> str:
 def as_principal(tenant: TenantId, principal: str, verb: str) -> str:
     """The subject of a verb for a tenant's own client. NATS grants it to that principal alone."""
     return f"{ROOT}.as.{tenant}.{principal}.{verb}"
+
+
+def principal_of(subject: str) -> str | None:
+    """The principal that the subject of a tenant's own client names; None for other subjects."""
+    tokens = subject.split(".", 4)
+    return tokens[3] if tokens[:2] == [ROOT, "as"] else None
+
+
+def feed_consumer(tenant: TenantId, principal: str) -> str:
+    """The consumer of the public feed that belongs to a tenant's own client."""
+    return f"feed-{tenant}-{principal}"
+
+
+def job_consumer(tenant: TenantId, principal: str) -> str:
+    """The consumer of the queued calls of the tools that a tenant's own client registered."""
+    return f"jobs-{tenant}-{principal}"
 
 
 def application_tool_prefix(tenant: TenantId) -> str:

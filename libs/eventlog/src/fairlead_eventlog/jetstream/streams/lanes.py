@@ -16,10 +16,8 @@ from fairlead_eventlog.jetstream.streams.work_queues import PULL_EXPIRES_S, JetS
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import WAKES
-from fairlead_schema.subjects import ROOT
+from fairlead_schema.subjects import LANE_OPENED
 
-# The creator of a lane publishes here, so that every runner pulls from it at once.
-LANE_OPENED: Final = f"{ROOT}.lane"
 LIST_LANES_S: Final = 5.0
 
 

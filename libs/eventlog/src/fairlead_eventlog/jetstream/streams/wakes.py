@@ -16,13 +16,13 @@ from fairlead_eventlog.jetstream.link import (
     stream_error,
 )
 from fairlead_eventlog.jetstream.messages import purge_subject
-from fairlead_eventlog.jetstream.streams.lanes import LANE_OPENED, Lanes, lane_names
+from fairlead_eventlog.jetstream.streams.lanes import Lanes, lane_names
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import WAKES, lane, lane_consumer
 from fairlead_schema import subjects
 from fairlead_schema.ids import TenantId
-from fairlead_schema.subjects import Address
+from fairlead_schema.subjects import LANE_OPENED, Address
 
 
 class JetStreamWakes:

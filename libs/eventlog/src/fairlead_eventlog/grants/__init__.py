@@ -1,0 +1,1 @@
+"""Who may use which subject of NATS: grants as data, and the server configuration made from them."""

@@ -1,0 +1,158 @@
+"""The grants of Fairlead's own services: exactly what each does with the log, and no more."""
+
+from typing import Final, Literal, TypeAlias, get_args
+
+from fairlead_eventlog.grants import permissions as may
+from fairlead_eventlog.grants.permissions import Permissions
+from fairlead_eventlog.streams import (
+    APPROVALS,
+    CHECKPOINTS,
+    EVENTS,
+    JOBS,
+    MESSAGES,
+    OUTPUT_BUCKET,
+    OUTPUTS,
+    PROMPTS,
+    REGISTRATIONS,
+    SNAPSHOTS,
+    SOURCES,
+    TIMERS,
+    TOOLS,
+    WAKES,
+    log_stream,
+)
+from fairlead_schema.identity.verbs import VERBS, VerbService
+from fairlead_schema.nats_address import identity_inbox
+from fairlead_schema.subjects import LANE_OPENED, ROOT, SHARDS
+
+ServiceIdentity: TypeAlias = Literal[
+    "ingest", "runner", "tools", "projector", "gateway", "provision", "operator"
+]
+"""`provision` changes streams and reads no message. `operator` is a person who may do everything."""
+
+SERVICE_IDENTITIES: Final[tuple[ServiceIdentity, ...]] = get_args(ServiceIdentity)
+LOGS: Final = tuple(log_stream(shard) for shard in range(SHARDS))
+
+
+def service_grants(service: ServiceIdentity) -> Permissions:
+    """Everything that a service may do on NATS, its own inbox included."""
+    return _GRANTS[service] + may.subscribe(f"{identity_inbox(service)}.>")
+
+
+def _serve(service: VerbService) -> Permissions:
+    """Answer every verb of a service, from other services and from tenants' own clients."""
+    verbs = {verb: rule for verb, rule in VERBS.items() if rule.service == service}
+    return may.subscribe(
+        *(f"{ROOT}.api.*.{verb}" for verb in verbs),
+        *(f"{ROOT}.as.*.*.{verb}" for verb, rule in verbs.items() if rule.scope is not None),
+    )
+
+
+def _call(*verbs: str) -> Permissions:
+    """Call some verbs for any tenant."""
+    return may.publish(*(f"{ROOT}.api.*.{verb}" for verb in verbs))
+
+
+_READ_LOG: Final = (
+    may.read_last(*LOGS) + may.read_many(*LOGS) + may.subscribe(f"{ROOT}.commit.*.*.*")
+)
+_WRITE_LOG: Final = _READ_LOG + may.publish(f"{ROOT}.log.*.*.*")
+_READ_SNAPSHOTS: Final = may.read_many(SNAPSHOTS.name)
+_WRITE_SNAPSHOTS: Final = _READ_SNAPSHOTS + may.publish(*SNAPSHOTS.subjects)
+_LEAVE_WAKES: Final = (
+    may.publish(*WAKES.subjects, LANE_OPENED)
+    + may.inspect_consumers(WAKES.name)
+    + may.create_consumer(WAKES.name, "*")
+)
+_RENEW_WAKES: Final = _LEAVE_WAKES + may.read_last(WAKES.name) + may.purge(WAKES.name)
+_PING: Final = may.publish(f"{ROOT}.ping.*")
+_ANSWER_PINGS: Final = may.subscribe(f"{ROOT}.ping.*")
+_DEAD_LETTERS: Final = may.publish(f"{ROOT}.dead.*")
+_READ_APPROVALS: Final = may.read_last(APPROVALS.name)
+_READ_OUTPUTS: Final = may.read_last(OUTPUTS.name) + may.read_many(OUTPUTS.name)
+_REMOVE_OUTPUTS: Final = may.read_state(OUTPUTS.name) + may.purge(OUTPUTS.name)
+_DESCRIBE_ITSELF: Final = may.subscribe("$SRV.>")
+_FOLLOW_SHARDS: Final = may.publish(
+    *(
+        f"{may.API}.CONSUMER.{action}.{stream}.*"
+        for stream in LOGS
+        for action in ("CREATE", "DELETE", "MSG.NEXT")
+    )
+)
+
+_GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
+    "ingest": _WRITE_LOG
+    + _WRITE_SNAPSHOTS
+    + _RENEW_WAKES
+    + _PING
+    + _DEAD_LETTERS
+    + _DESCRIBE_ITSELF
+    + _serve("ingest")
+    + may.take(PROMPTS.name, "ingest")
+    + may.publish(f"{ROOT}.receipt.*.*.*", *MESSAGES.subjects)
+    + may.read_last(MESSAGES.name)
+    + _READ_APPROVALS
+    + may.publish(*APPROVALS.subjects)
+    + may.create_consumer(EVENTS.name, "*"),
+    "runner": _WRITE_LOG
+    + _WRITE_SNAPSHOTS
+    + _LEAVE_WAKES
+    + may.take(WAKES.name, "*")
+    + may.subscribe(LANE_OPENED)
+    + may.take(TIMERS.name, "due")
+    + may.publish(f"{ROOT}.timer.*.*.*", *TOOLS.subjects, f"{ROOT}.delta.*.*")
+    + may.publish(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", f"{ROOT}.spending.*")
+    + _call("session.interrupt")
+    + _PING
+    + _ANSWER_PINGS
+    + _DEAD_LETTERS,
+    "tools": _WRITE_LOG
+    + _WRITE_SNAPSHOTS
+    + _LEAVE_WAKES
+    + _PING
+    + _ANSWER_PINGS
+    + _DEAD_LETTERS
+    + _DESCRIBE_ITSELF
+    + _serve("tools")
+    + may.subscribe(f"{ROOT}.observe.*", f"{ROOT}.tooling.*")
+    + may.take(TOOLS.name, "*")
+    + may.publish(*TOOLS.subjects, f"{ROOT}.delta.*.*", f"{ROOT}.app.*.>", *JOBS.subjects)
+    + may.create_consumer(JOBS.name, "*")
+    + _call("session.create", "session.prompt", "session.interrupt")
+    + _READ_APPROVALS
+    + _READ_OUTPUTS
+    + _REMOVE_OUTPUTS
+    + may.publish(f"$O.{OUTPUT_BUCKET}.>")
+    + may.read_many(REGISTRATIONS.name, SOURCES.name)
+    + may.read_last(SOURCES.name)
+    + may.purge(REGISTRATIONS.name, SOURCES.name)
+    + may.publish(*REGISTRATIONS.subjects, *SOURCES.subjects),
+    "projector": _READ_LOG
+    + may.read_state(*LOGS)
+    + may.purge(*LOGS)
+    + _FOLLOW_SHARDS
+    + may.purge(SNAPSHOTS.name)
+    + _RENEW_WAKES
+    + _REMOVE_OUTPUTS
+    + _DEAD_LETTERS
+    + _DESCRIBE_ITSELF
+    + may.publish(*EVENTS.subjects)
+    + may.purge(EVENTS.name)
+    + may.read_last(CHECKPOINTS.name)
+    + may.publish(*CHECKPOINTS.subjects)
+    + _READ_APPROVALS
+    + may.read_state(APPROVALS.name)
+    + _call("permission.recheck", "ask.expire")
+    + may.subscribe(f"{ROOT}.spending.*"),
+    "gateway": _READ_LOG
+    + _READ_SNAPSHOTS
+    + _READ_OUTPUTS
+    + may.subscribe(f"{ROOT}.delta.*.*")
+    + _call(*(verb for verb, rule in VERBS.items() if rule.scope is not None)),
+    "provision": may.publish(
+        *(f"{may.API}.STREAM.{action}.*" for action in ("INFO", "CREATE", "UPDATE", "DELETE")),
+        f"{may.API}.CONSUMER.INFO.*.*",
+        f"{may.API}.CONSUMER.CREATE.*.*",
+    ),
+    "operator": Permissions((">",), (">",)),
+}
