@@ -25,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     try:
         # An event loop may be running in this thread, so another thread provisions.
         with ThreadPoolExecutor(1) as beside:
-            beside.submit(lambda: asyncio.run(provision(running.url))).result()
+            beside.submit(lambda: asyncio.run(provision(running.address))).result()
         yield running
     finally:
         running.kill()
@@ -51,7 +51,7 @@ async def eventlog(request: pytest.FixtureRequest) -> AsyncIterator[EventLog]:
         yield memory_eventlog()
         return
     running: Server = request.getfixturevalue("server")
-    async with connect(running.url, name="contract") as connected:
+    async with connect(running.address, name="contract") as connected:
         yield connected
 
 

@@ -12,6 +12,7 @@ from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.ports import START, Head
 from fairlead_eventlog.provision import provision
 from fairlead_schema.events import PromptAdmitted
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
@@ -41,10 +42,10 @@ def large_drafts() -> tuple[Draft, ...]:
     return (Draft(ids.event_id(), ids.now_ms(), admitted),)
 
 
-async def fill_server(url: str) -> tuple[Head, str, tuple[Draft, ...]]:
+async def fill_server(address: NatsAddress) -> tuple[Head, str, tuple[Draft, ...]]:
     """Append until the server has no room; the last head, and the commit it did not take."""
     head = START
-    async with connect(url, name="test") as eventlog:
+    async with connect(address, name="test") as eventlog:
         for _ in range(50):
             commit_id, drafts = ids.commit_id(), large_drafts()
             try:
@@ -66,14 +67,14 @@ async def read_seqs(eventlog: EventLog) -> list[int]:
 
 async def test_a_full_server_refuses_loses_nothing_and_goes_on_with_room(server: Server) -> None:
     """What was acknowledged is there, what was refused is not, and the same commit fits later."""
-    await provision(server.url)
-    head, commit_id, drafts = await fill_server(server.url)
+    await provision(server.address)
+    head, commit_id, drafts = await fill_server(server.address)
     assert head.seq > 1
     server.kill()
     server.room = "64MB"
     server.start()
 
-    async with connect(server.url, name="test") as eventlog:
+    async with connect(server.address, name="test") as eventlog:
         assert await eventlog.log.head(AT) == head
         stored = await eventlog.log.append(AT, commit_id, drafts, after=head)
         stored_seqs = await read_seqs(eventlog)

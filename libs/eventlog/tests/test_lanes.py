@@ -34,8 +34,8 @@ async def wake_crowd(eventlog: EventLog, tenant: str) -> None:
 
 async def test_a_single_wake_passes_a_crowd_of_another_tenant(own_server: Server) -> None:
     """Ten thousand sessions of one tenant wait; the session of another is served within a few turns."""
-    await provision(own_server.url)
-    async with connect(own_server.url, name="test") as eventlog:
+    await provision(own_server.address)
+    async with connect(own_server.address, name="test") as eventlog:
         await wake_crowd(eventlog, "crowd")
         alone, busy, served = Address("alone", ids.session_id()), list[Job](), 0
         async with asyncio.timeout(30):
@@ -54,8 +54,8 @@ async def test_a_single_wake_passes_a_crowd_of_another_tenant(own_server: Server
 
 
 async def test_no_more_is_taken_than_there_are_slots(own_server: Server) -> None:
-    await provision(own_server.url)
-    async with connect(own_server.url, name="test") as eventlog:
+    await provision(own_server.address)
+    async with connect(own_server.address, name="test") as eventlog:
         for _ in range(40):
             await eventlog.wakes.wake(Address("default", ids.session_id()))
         jobs: list[Job] = []
@@ -78,8 +78,8 @@ async def test_a_full_runner_takes_the_next_wake_as_soon_as_a_slot_is_free(
     own_server: Server,
 ) -> None:
     """Wakes wait for turns, not for a periodic check: one every half second would need 20 s."""
-    await provision(own_server.url)
-    async with connect(own_server.url, name="test") as eventlog:
+    await provision(own_server.address)
+    async with connect(own_server.address, name="test") as eventlog:
         for _ in range(40):
             await eventlog.wakes.wake(Address("default", ids.session_id()))
         assert await serve_all(40, eventlog.wakes.take, slots=1)
@@ -89,8 +89,8 @@ async def test_a_full_worker_takes_the_next_request_as_soon_as_a_slot_is_free(
     own_server: Server,
 ) -> None:
     """Calls wait for one another, not for a periodic check."""
-    await provision(own_server.url)
-    async with connect(own_server.url, name="test") as eventlog:
+    await provision(own_server.address)
+    async with connect(own_server.address, name="test") as eventlog:
         for _ in range(80):
             at = Address("default", ids.session_id())
             await eventlog.work.put(subjects.tool(at, "default"), b"{}")
@@ -122,8 +122,8 @@ async def test_a_lane_whose_last_job_is_done_may_have_another_in_a_full_runner(
     own_server: Server,
 ) -> None:
     """A released job no longer counts for its lane, so the lane is idle again."""
-    await provision(own_server.url)
-    async with connect(own_server.url, name="test") as eventlog:
+    await provision(own_server.address)
+    async with connect(own_server.address, name="test") as eventlog:
         await eventlog.wakes.wake(Address("crowd", ids.session_id()))
         jobs: list[Job] = []
         alone = 0

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.integration
 async def test_acknowledged_commits_survive_kill_and_the_tail_goes_on(
     own_server: Server, at: Address
 ) -> None:
-    await provision(own_server.url)
-    async with connect(own_server.url, name="test", timeout_s=1.0) as eventlog:
+    await provision(own_server.address)
+    async with connect(own_server.address, name="test", timeout_s=1.0) as eventlog:
         seqs: list[int] = []
 
         async def follow() -> None:

@@ -105,7 +105,7 @@ async def test_a_put_that_breaks_off_leaves_nothing_to_read(eventlog: EventLog) 
 async def test_any_client_of_object_stores_can_read_it(server: Server) -> None:
     """J-30, J-35: the layout is the common one, and the server deletes it after seven days."""
     id_, text = ids.output_id(), b"z" * (CHUNK_BYTES * 2 + 17)
-    async with connect(server.url, name="contract") as eventlog:
+    async with connect(server.address, name="contract") as eventlog:
         await eventlog.outputs.put(AT, id_, pieces(text), mime="text/plain")
     client = await nats.connect(server.url)
     try:
@@ -128,7 +128,7 @@ async def test_a_large_output_passes_in_constant_memory(server: Server) -> None:
         for _ in range(size // 65_536):
             yield b"x" * 65_536
 
-    async with connect(server.url, name="contract") as eventlog:
+    async with connect(server.address, name="contract") as eventlog:
         tracemalloc.start()
         try:
             await eventlog.outputs.put(AT, id_, flood(), mime="text/plain")
@@ -146,9 +146,9 @@ async def test_a_large_output_passes_in_constant_memory(server: Server) -> None:
 @pytest.mark.integration
 async def test_a_store_that_is_not_there_says_so(own_server: Server) -> None:
     """J-33: unprovisioned: the port's own errors."""
-    async with open_link(own_server.url, name="contract") as link:
+    async with open_link(own_server.address, name="contract") as link:
         await link.api("STREAM.CREATE.OTHER", {"name": "OTHER", "subjects": ["other"]})
-    async with connect(own_server.url, name="contract", timeout_s=1) as eventlog:
+    async with connect(own_server.address, name="contract", timeout_s=1) as eventlog:
         with pytest.raises(StreamMissing):
             await eventlog.outputs.stat("default", "out_1")
         with pytest.raises(StreamMissing):

@@ -68,13 +68,13 @@ def test_no_two_streams_share_a_subject() -> None:
 @pytest.mark.integration
 async def test_provisioning_twice_changes_nothing(own_server: Server) -> None:
     lines: list[str] = []
-    await provision(own_server.url)
+    await provision(own_server.address)
 
-    await provision(own_server.url, progress=lines.append)
+    await provision(own_server.address, progress=lines.append)
 
     assert len(lines) == len(STREAMS) + len(consumers())
     assert {line.rpartition(": ")[2] for line in lines} == {"unchanged"}
-    assert await missing_streams(own_server.url) == ()
+    assert await missing_streams(own_server.address) == ()
 
 
 def test_each_pool_has_a_consumer_of_its_own_requests() -> None:
@@ -89,9 +89,9 @@ def test_each_pool_has_a_consumer_of_its_own_requests() -> None:
 @pytest.mark.integration
 async def test_the_pools_of_a_work_queue_stand_side_by_side(own_server: Server) -> None:
     pools = ("default", "gpu")
-    await provision(own_server.url, pools=pools)
+    await provision(own_server.address, pools=pools)
 
-    async with open_link(own_server.url, name="test") as link:
+    async with open_link(own_server.address, name="test") as link:
         for pool in pools:
             consumer = await link.api(f"CONSUMER.INFO.TOOLS.tools-{pool}")
             assert consumer["config"]["filter_subject"] == f"fairlead.tool.{pool}.>"
@@ -100,11 +100,11 @@ async def test_the_pools_of_a_work_queue_stand_side_by_side(own_server: Server) 
 @pytest.mark.integration
 async def test_provisioning_refuses_a_stream_that_would_shrink(own_server: Server) -> None:
     foreign = stream_config(EVENTS, 1) | {"subjects": [*EVENTS.subjects, "elsewhere.>"]}
-    async with open_link(own_server.url, name="test") as link:
+    async with open_link(own_server.address, name="test") as link:
         await link.api("STREAM.CREATE.EVENTS", foreign)
 
     with pytest.raises(UnsafeChange, match="elsewhere"):
-        await provision(own_server.url)
+        await provision(own_server.address)
 
 
 @pytest.mark.integration
@@ -113,7 +113,7 @@ async def test_a_server_that_is_away_is_said_to_be(own_server: Server) -> None:
 
     with pytest.raises(LogUnavailable, match="cannot be reached"):
         async with asyncio.timeout(30):
-            await provision(own_server.url)
+            await provision(own_server.address)
 
 
 @pytest.mark.integration
@@ -123,14 +123,14 @@ async def test_a_queue_of_hints_that_is_persisted_otherwise_is_made_anew_when_it
     """An earlier release had it on disk first: the server changes that for no stream."""
     earlier = stream_config(TOOLS, 1)
     del earlier["persist_mode"]
-    async with open_link(own_server.url, name="test") as link:
+    async with open_link(own_server.address, name="test") as link:
         await link.api("STREAM.CREATE.TOOLS", earlier)
         await link.store("fairlead.tool.default.default.ses_1", b"{}")
         with pytest.raises(UnsafeChange, match="it holds 1 messages"):
-            await provision(own_server.url)
+            await provision(own_server.address)
         await link.api("STREAM.PURGE.TOOLS")
         lines: list[str] = []
-        await provision(own_server.url, progress=lines.append)
+        await provision(own_server.address, progress=lines.append)
         config = (await link.api("STREAM.INFO.TOOLS"))["config"]
 
     assert "stream TOOLS: created again" in lines
@@ -145,17 +145,17 @@ async def test_a_feed_that_is_persisted_otherwise_is_made_anew_only_if_it_never_
     """Its readers remember sequences: emptied is not the same as unused."""
     earlier = stream_config(EVENTS, 1)
     del earlier["persist_mode"]
-    async with open_link(own_server.url, name="test") as link:
+    async with open_link(own_server.address, name="test") as link:
         await link.api("STREAM.CREATE.EVENTS", earlier)
         lines: list[str] = []
-        await provision(own_server.url, progress=lines.append)
+        await provision(own_server.address, progress=lines.append)
         assert "stream EVENTS: created again" in lines
         await link.api("STREAM.DELETE.EVENTS")
         await link.api("STREAM.CREATE.EVENTS", earlier)
         await link.store("fairlead.event.default.ses_1.session.created", b"{}")
         await link.api("STREAM.PURGE.EVENTS")
         with pytest.raises(UnsafeChange, match="its persist mode would change"):
-            await provision(own_server.url)
+            await provision(own_server.address)
 
 
 @pytest.fixture
@@ -184,12 +184,12 @@ async def test_streams_are_replicated_where_there_are_servers_for_it(cluster: li
     async with asyncio.timeout(90):
         while True:
             try:
-                await provision(cluster[0].url, replicas=3)
+                await provision(cluster[0].address, replicas=3)
             except LogUnavailable:
                 await asyncio.sleep(0.2)  # No leader yet.
             else:
                 break
     lines: list[str] = []
-    await provision(cluster[1].url, replicas=3, progress=lines.append)
+    await provision(cluster[1].address, replicas=3, progress=lines.append)
 
     assert {line.rpartition(": ")[2] for line in lines} == {"unchanged"}

@@ -345,8 +345,8 @@ async def test_an_append_does_not_fold_what_the_caller_has_folded(world: World) 
 
 @pytest.mark.integration
 async def test_a_commit_outlives_the_death_of_the_server(own_server: Server, at: Address) -> None:
-    await provision(own_server.url)
-    async with connect(own_server.url, name="test", timeout_s=0.2) as eventlog:
+    await provision(own_server.address)
+    async with connect(own_server.address, name="test", timeout_s=0.2) as eventlog:
         world = World(eventlog, at)
         writer = world.writer(wait_for_log=True)
         await writer.commit(at, world.decide())

@@ -19,7 +19,7 @@ async def test_a_commit_that_fits_without_its_headers_is_refused(
     server: Server, at: Address
 ) -> None:
     """The server counts headers too, and closes the connection after a message that is too large."""
-    async with open_link(server.url, name="test") as link:
+    async with open_link(server.address, name="test") as link:
         log, commit_id = JetStreamLog(link), ids.commit_id()
         empty = len(encode(Commit(commit_id, record(drafts(1, text=""), after=0))))
         largest = drafts(1, text="x" * (link.client.max_payload - empty))
@@ -32,7 +32,7 @@ async def test_a_commit_that_fits_without_its_headers_is_refused(
 
 async def test_poison_as_large_as_the_server_takes_is_buried(server: Server) -> None:
     """Otherwise it would come again for ever: written as text it is several times as long."""
-    async with connect(server.url, name="test") as eventlog:
+    async with connect(server.address, name="test") as eventlog:
         await eventlog.dead_letters.add(
             "prompt", "fairlead.prompt.default.x", b"\xff" * 1_000_000, "why"
         )

@@ -38,7 +38,7 @@ def plant(request: pytest.FixtureRequest, eventlog: EventLog) -> Plant:
             await eventlog.log.append_raw(at, payload)
             return
         running: Server = request.getfixturevalue("server")
-        async with open_link(running.url, name="plant") as link:
+        async with open_link(running.address, name="plant") as link:
             await link.store(subjects.log(at), payload)
 
     return append_raw
@@ -125,7 +125,7 @@ async def test_a_snapshot_that_cannot_be_read_is_none(
     server: Server, at: Address, stored: bytes
 ) -> None:
     """D-08: it is a cache; whatever stands there, the log has the session."""
-    async with open_link(server.url, name="snapshots") as link:
+    async with open_link(server.address, name="snapshots") as link:
         snapshots = JetStreamSnapshots(link)
         await link.store(f"$KV.fairlead-snapshot.{at.tenant}.{at.session_id}", stored)
 

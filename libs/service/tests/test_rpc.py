@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,11 @@ from nats.aio.client import Client
 from prometheus_client import generate_latest
 
 from fairlead_cli.embedded.ports import free_port
+from fairlead_eventlog.jetstream.client import open_client
 from fairlead_schema import subjects
 from fairlead_schema.errors import Conflict, Refused, ServiceUnavailable
 from fairlead_schema.model import InputModel, Model
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.rpc.caller import current_caller
 from fairlead_service.rpc.server import ANY_TENANT, RpcServer, TenantParam
 from fairlead_testing.nats import Server
@@ -76,7 +79,7 @@ def away(error: Away) -> Refused:
 
 
 def server(url: str) -> RpcServer:
-    rpc = RpcServer(url, name="greeter", refusals={Away: away})
+    rpc = RpcServer(partial(open_client, NatsAddress(url)), name="greeter", refusals={Away: away})
     rpc.provide("word", "hello")
     rpc.serve("greet.typed", subjects.api(ANY_TENANT, "greet.typed"), greet)
     rpc.serve("greet.refuse", subjects.api(ANY_TENANT, "greet.refuse"), refuse)

@@ -30,9 +30,7 @@ def build(settings: GatewaySettings) -> Starlette:
         timeout_s=settings.read_timeout_s,
     )
     nats = NatsConnection(
-        lambda: connect.connect(
-            settings.nats_url, name="gateway", timeout_s=settings.request_timeout_s
-        )
+        lambda: connect.connect(settings.nats, name="gateway", timeout_s=settings.request_timeout_s)
     )
     health = Health()
     health.depend("nats", nats.complaint)

@@ -10,6 +10,7 @@ from fairlead_gateway.http.origin_rules import OriginRules
 from fairlead_gateway.http.principal_limits import LimitSettings
 from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_schema.ids import TenantId
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.configuration import Config, ConfigError
@@ -25,7 +26,7 @@ class GatewaySettings(BaseModel):
 
     host: str = "127.0.0.1"
     port: int = 8420
-    nats_url: str = "nats://127.0.0.1:4222"
+    nats: NatsAddress = NatsAddress("nats://127.0.0.1:4222")
     dsn: str = ""
     log_level: str = "INFO"
     request_timeout_s: float = Field(default=5.0, gt=0)
@@ -93,7 +94,7 @@ class GatewaySettings(BaseModel):
             body_timeout_s=gateway.body_timeout_s,
             connections_max=gateway.connections_max,
             stream_bytes_max=gateway.stream_bytes_max,
-            nats_url=config.nats.url,
+            nats=config.nats.address("gateway"),
             dsn=config.postgres.dsn,
             log_level=config.log.level,
             request_timeout_s=config.nats.request_timeout_s,

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from starlette.applications import Starlette
 
+from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_ingest.command_context import CONTEXT, CommandContext
@@ -29,10 +31,10 @@ from fairlead_ingest.verbs.profile.delete import delete
 from fairlead_ingest.verbs.profile.get import get
 from fairlead_ingest.verbs.profile.model import model
 from fairlead_ingest.verbs.profile.move import move
-from fairlead_schema import subjects
 from fairlead_service.health import Health
 from fairlead_service.process import application
-from fairlead_service.rpc.server import ANY_TENANT, Handler, RpcServer
+from fairlead_service.rpc.server import Handler, RpcServer
+from fairlead_service.rpc.thin_path import Perform
 from fairlead_service.supervise import cancel_and_wait
 
 
@@ -42,15 +44,16 @@ class Ingest:
     def __init__(self, settings: IngestSettings) -> None:
         self._settings = settings
         self._context: CommandContext | None = None
-        self.server = RpcServer(settings.nats_url, name="ingest", refusals=LOG_REFUSALS)
+        self.server = RpcServer(
+            partial(open_client, settings.nats), name="ingest", refusals=LOG_REFUSALS
+        )
         self._serve_sessions()
         self._serve_asks()
 
     def _serve_sessions(self) -> None:
         self._serve("session.create", create)
-        self.server.serve_thin(
+        self._serve(
             "session.prompt",
-            subjects.api(ANY_TENANT, "session.prompt"),
             prompt,
             lambda tenant, command: prompt(self.context, tenant, command),
         )
@@ -73,6 +76,7 @@ class Ingest:
     def _serve_asks(self) -> None:
         self._serve("permission.ask", permission.ask)
         self._serve("permission.reply", permission.reply)
+        self._serve("permission.approve", permission.approve)
         self._serve("permission.list", permission.list_)
         self._serve("permission.get", permission.get)
         self._serve("permission.recheck", permission.recheck)
@@ -92,7 +96,7 @@ class Ingest:
     async def work(self, health: Health) -> AsyncIterator[None]:
         """Connect and serve. At the end, answer every accepted command and send its wake."""
         async with connect(
-            self._settings.nats_url,
+            self._settings.nats,
             name="fairlead-ingest",
             timeout_s=self._settings.request_timeout_s,
         ) as eventlog:
@@ -108,8 +112,8 @@ class Ingest:
                 await self.server.stop()
                 await self._context.waker.shutdown()
 
-    def _serve(self, verb: str, handler: Handler) -> None:
-        self.server.serve(verb, subjects.api(ANY_TENANT, verb), handler)
+    def _serve(self, verb: str, handler: Handler, perform: Perform | None = None) -> None:
+        self.server.serve_verb(verb, handler, perform)
 
 
 def build(settings: IngestSettings) -> Starlette:

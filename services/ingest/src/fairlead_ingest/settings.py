@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
 
 
@@ -29,8 +30,8 @@ class IngestSettings:
     wake_timings: WakeTimings = field(default_factory=WakeTimings)
 
     @property
-    def nats_url(self) -> str:
-        return self.config.nats.url
+    def nats(self) -> NatsAddress:
+        return self.config.nats.address("ingest")
 
     @property
     def request_timeout_s(self) -> float:

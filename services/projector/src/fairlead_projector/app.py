@@ -32,7 +32,7 @@ def build(settings: ProjectorSettings) -> Starlette:
     @asynccontextmanager
     async def work() -> AsyncIterator[None]:
         timeout_s = settings.request_timeout_s
-        async with connect(settings.nats_url, name="projector", timeout_s=timeout_s) as eventlog:
+        async with connect(settings.nats, name="projector", timeout_s=timeout_s) as eventlog:
             nats = complaints.probe("nats")
             health.depend("nats", lambda: eventlog.complaint() or nats())
             async with (

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from fairlead_projector.sweep import TenantBudgets
 from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_schema.ids import TenantId
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
 
 
@@ -33,7 +34,7 @@ class ProjectorSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    nats_url: str
+    nats: NatsAddress
     request_timeout_s: float
     postgres_dsn: str
     host: str
@@ -51,7 +52,7 @@ class ProjectorSettings(BaseModel):
     def of(cls, config: Config) -> Self:
         """The projector's part of the configuration."""
         return cls(
-            nats_url=config.nats.url,
+            nats=config.nats.address("projector"),
             request_timeout_s=config.nats.request_timeout_s,
             postgres_dsn=config.postgres.dsn,
             host=config.health.host,

@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
 import psycopg
 from faststream import Context
 
 from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.ports import OutputStore
 from fairlead_projector import database
 from fairlead_projector.database import Connection, query
@@ -18,6 +20,7 @@ from fairlead_schema import subjects
 from fairlead_schema.commands.quota import AskTenantTotals, QuotaLimits, TenantTotals
 from fairlead_schema.errors import Refused, ServiceUnavailable
 from fairlead_schema.ids import TenantId
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.rpc.answers import Refusals
 from fairlead_service.rpc.server import ANY_TENANT, RpcServer, TenantParam
 
@@ -101,7 +104,7 @@ TotalsDep: TypeAlias = Annotated[TenantTotalsStore, Context(TOTALS)]
 async def serve_usage(settings: ProjectorSettings, outputs: OutputStore) -> AsyncIterator[None]:
     """Answer usage requests until the block ends."""
     totals = TenantTotalsStore(settings.postgres_dsn, outputs, settings.quotas)
-    server = usage_server(settings.nats_url, totals)
+    server = usage_server(settings.nats, totals)
     await server.start()
     try:
         yield
@@ -110,9 +113,9 @@ async def serve_usage(settings: ProjectorSettings, outputs: OutputStore) -> Asyn
         await totals.close()
 
 
-def usage_server(nats_url: str, totals: TenantTotalsStore) -> RpcServer:
+def usage_server(address: NatsAddress, totals: TenantTotalsStore) -> RpcServer:
     """The server of the verb `spending`, the only verb of the projector."""
-    server = RpcServer(nats_url, name="projector", refusals=REFUSALS)
+    server = RpcServer(partial(open_client, address), name="projector", refusals=REFUSALS)
     server.provide(TOTALS, totals)
     server.serve("spending", subjects.tenant_usage(ANY_TENANT), tenant_totals)
     return server

@@ -24,7 +24,7 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
     """Connect and consume wakes; at the end finish the current turns and hand the sessions over."""
     config = settings.config
     async with (
-        connect(settings.nats_url, name="fairlead-runner") as eventlog,
+        connect(settings.nats, name="fairlead-runner") as eventlog,
         clients(keepalive_max=config.runner.sessions_max) as get_client,
     ):
         health.depend("nats", eventlog.complaint)

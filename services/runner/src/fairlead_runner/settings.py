@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.ids import TenantId
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import TenantConfig
 from fairlead_session.compaction.compaction import CompactionPolicy
@@ -42,8 +43,8 @@ class RunnerSettings:
     timings: RunnerTimings = field(default_factory=RunnerTimings)
 
     @property
-    def nats_url(self) -> str:
-        return self.config.nats.url
+    def nats(self) -> NatsAddress:
+        return self.config.nats.address("runner")
 
     def limits(self, session: Session, usage: TenantUsage) -> DrainLimits:
         """The limits of a drain of this session now."""

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from starlette.applications import Starlette
 
 from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema import subjects
 from fairlead_schema.context import RemoveSource, SourceRegistration, SourceRegistrations
@@ -57,7 +58,9 @@ class ToolsService:
         self.private = hide_private_directories(settings.config)
         self.registry = build_registry(settings, self.private)
         self.registry.register(skill.tool(settings.config, self.observer.catalog))
-        self.server = RpcServer(settings.nats_url, name="tools", refusals=verbs.REFUSALS)
+        self.server = RpcServer(
+            partial(open_client, settings.nats), name="tools", refusals=verbs.REFUSALS
+        )
         pool = settings.pool
         self.server.serve("observe", subjects.observe(pool), self.observer.observe)
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
@@ -69,7 +72,7 @@ class ToolsService:
     async def work(self, health: Health) -> AsyncIterator[None]:
         """Connect, answer and run calls until the process ends. Then finish calls or hand them over."""
         async with (
-            connect(self._settings.nats_url, name="fairlead-tools") as eventlog,
+            connect(self._settings.nats, name="fairlead-tools") as eventlog,
             ToolServers(self._settings.config, self.registry).connect(),
         ):
             health.depend("nats", eventlog.complaint)

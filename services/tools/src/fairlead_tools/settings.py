@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
 
 
@@ -12,8 +13,8 @@ class ToolsSettings:
     config: Config
 
     @property
-    def nats_url(self) -> str:
-        return self.config.nats.url
+    def nats(self) -> NatsAddress:
+        return self.config.nats.address("tools")
 
     @property
     def pool(self) -> str:

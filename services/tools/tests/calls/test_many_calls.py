@@ -41,7 +41,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 async def test_two_hundred_calls_at_once_run_and_settle_once_each(server: Server) -> None:
     """E-01, E-02: one session, and a location with a limit."""
-    await provision(server.url)
+    await provision(server.address)
     gate, registry = Gate(), Registry()
     gate.opened.set()
     quick = tool(execute=gate, retry="once")
@@ -58,7 +58,7 @@ async def test_two_hundred_calls_at_once_run_and_settle_once_each(server: Server
         )
         for number in range(CALLS)
     )
-    async with connect(server.url, name="test", timeout_s=30) as eventlog:
+    async with connect(server.address, name="test", timeout_s=30) as eventlog:
         drafts = tuple(Draft(ids.event_id(), 1, event) for event in (*BEFORE, *calls))
         await eventlog.log.append(AT, ids.commit_id(), drafts, after=START)
         for call in calls:

@@ -54,8 +54,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 async def eventlog(server: Server) -> AsyncIterator[EventLog]:
-    await provision(server.url)
-    async with connect(server.url, name="test") as log:
+    await provision(server.address)
+    async with connect(server.address, name="test") as log:
         await write(log, *BEFORE)
         yield log
 

@@ -44,6 +44,7 @@ VERBS: Final[dict[str, VerbRule]] = {
     "session.delete": _ingest("session:purge"),
     "permission.ask": _ingest("session:write"),
     "permission.reply": _ingest("ask:reply"),
+    "permission.approve": _ingest("approval:save"),
     "permission.list": _ingest("session:read"),
     "permission.get": _ingest("session:read"),
     "permission.recheck": _ingest(None),
@@ -60,4 +61,4 @@ VERBS: Final[dict[str, VerbRule]] = {
     "source.register": _tools("source:register"),
     "source.remove": _tools("source:register"),
 }
-"""The answer "always" to a permission request also needs `approval:save`."""
+"""The answer "always" needs `approval:save`: tenants' own clients send it with `permission.approve`."""

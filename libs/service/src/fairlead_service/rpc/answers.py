@@ -21,6 +21,7 @@ Refusals: TypeAlias = Mapping[type[Exception], Callable[[Any], Refused]]
 """How a service refuses its own kinds of error. The nearest base class decides."""
 
 TENANT: Final = "tenant"
+PRINCIPAL: Final = "principal"
 _TENANT: TypeAdapter[str] = TypeAdapter(TenantId)
 
 

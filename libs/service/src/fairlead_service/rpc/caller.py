@@ -10,6 +10,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from fairlead_schema import subjects
 from fairlead_schema.errors import InvalidRequest
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.identity.restrictions import Restrictions
@@ -20,6 +21,7 @@ _UNRESTRICTED: Final = Restrictions()
 _RESTRICTIONS: Final[ContextVar[Restrictions]] = ContextVar(
     "fairlead_restrictions", default=_UNRESTRICTED
 )
+_OWN_DOOR: Final[ContextVar[bool]] = ContextVar("fairlead_own_door", default=False)
 _NAME: Final[TypeAdapter[str]] = TypeAdapter(PrincipalName)
 
 
@@ -33,28 +35,37 @@ def current_restrictions() -> Restrictions:
     return _RESTRICTIONS.get()
 
 
-@contextmanager
-def caller_of(headers: Mapping[str, str] | None) -> Iterator[None]:
-    """Set the caller for the length of a block, from the headers of a service's request.
+def by_own_client() -> bool:
+    """Whether a tenant's own client sent the request: its subject proves the verb's scope alone."""
+    return _OWN_DOOR.get()
 
-    Raises InvalidRequest.
+
+@contextmanager
+def caller_of(subject: str, headers: Mapping[str, str] | None) -> Iterator[None]:
+    """Set the caller of a request for the length of a block. Raises InvalidRequest.
+
+    The subject of a tenant's own client names the caller, and its headers prove nothing. On every
+    other subject the headers of a service name the caller and its restrictions.
     """
-    name, raw = (headers or {}).get(BY_HEADER), (headers or {}).get(RESTRICTIONS_HEADER)
-    caller = None if name is None else _parse(name)
-    restrictions = _UNRESTRICTED if raw is None else _parse_restrictions(raw)
-    token, restricted = _CALLER.set(caller), _RESTRICTIONS.set(restrictions)
+    own = subjects.principal_of(subject)
+    proven = {} if own is not None or headers is None else headers
+    name, raw = own or proven.get(BY_HEADER), proven.get(RESTRICTIONS_HEADER)
+    caller = _CALLER.set(None if name is None else _parse(name))
+    restrictions = _RESTRICTIONS.set(_UNRESTRICTED if raw is None else _parse_restrictions(raw))
+    door = _OWN_DOOR.set(own is not None)
     try:
         yield
     finally:
-        _RESTRICTIONS.reset(restricted)
-        _CALLER.reset(token)
+        _OWN_DOOR.reset(door)
+        _RESTRICTIONS.reset(restrictions)
+        _CALLER.reset(caller)
 
 
 def _parse(name: str) -> PrincipalName:
     try:
         return _NAME.validate_python(name)
     except ValidationError as error:
-        raise InvalidRequest(f"{BY_HEADER} is not a principal", kind="Headers") from error
+        raise InvalidRequest("the request names no valid principal", kind="Headers") from error
 
 
 def _parse_restrictions(raw: str) -> Restrictions:

@@ -13,7 +13,7 @@ from faststream.prometheus.middleware import PrometheusMiddleware
 from prometheus_client import REGISTRY
 from typing_extensions import override
 
-from fairlead_service.rpc.answers import TENANT, Answer, Answerer, invalid_parameter
+from fairlead_service.rpc.answers import PRINCIPAL, TENANT, Answer, Answerer, invalid_parameter
 from fairlead_service.rpc.caller import caller_of
 from fairlead_service.rpc.service_api import Endpoint
 
@@ -48,7 +48,7 @@ class AnswerMiddleware(BaseMiddleware):
         self, call_next: Callable[[Any], Awaitable[Any]], msg: StreamMessage[Any]
     ) -> Answer:
         try:
-            with caller_of(msg.headers):
+            with caller_of(msg.raw_message.subject, msg.headers):
                 return self._answerer.succeed(await call_next(msg))
         except ParameterError as error:
             refusal = invalid_parameter(error) or error
@@ -58,7 +58,7 @@ class AnswerMiddleware(BaseMiddleware):
 
 
 class _SubjectPatterns(NatsMetricsSettingsProvider):
-    """Labels metrics by the subject without its tenant: a label per tenant would have no bound."""
+    """Labels metrics by the subject without its tenant and principal: those have no bound."""
 
     @override
     def get_consume_attrs_from_message(self, msg: StreamMessage[Any]) -> ConsumeAttrs:
@@ -67,7 +67,10 @@ class _SubjectPatterns(NatsMetricsSettingsProvider):
         if tenant is not None:
             tokens = attributes["destination_name"].split(".")
             # The first two tokens are ours: a tenant may have the name of one of them.
-            tokens[tokens.index(tenant, 2)] = "*"
+            at = tokens.index(tenant, 2)
+            tokens[at] = "*"
+            if PRINCIPAL in msg.path:
+                tokens[at + 1] = "*"
             attributes["destination_name"] = ".".join(tokens)
         return attributes
 

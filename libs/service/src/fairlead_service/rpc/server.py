@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated, Final, TypeAlias, TypeGuard, get_type_hints
+from typing import Annotated, Any, Final, TypeAlias, TypeGuard, get_type_hints
 
 from fast_depends.pydantic import PydanticSerializer
 from faststream import Path
@@ -17,10 +17,13 @@ from faststream.specification import AsyncAPI
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from typing_extensions import override
 
+from fairlead_schema import subjects
+from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
-from fairlead_service.rpc.answers import TENANT, Answerer, Refusals, parse_json
+from fairlead_service.rpc.answers import PRINCIPAL, TENANT, Answerer, Refusals, parse_json
 from fairlead_service.rpc.middleware import AnswerMiddleware, metrics_middleware
 from fairlead_service.rpc.service_api import REQUESTS, Endpoint, ServiceApi, ServiceRequest
 from fairlead_service.rpc.thin_path import REQUESTS_MAX, Message, Perform, Subscription, ThinVerb
@@ -30,15 +33,33 @@ log = logging.getLogger(__name__)
 
 STOP_S: Final = 30.0
 DRAIN_S: Final = 2
+DOCUMENTED_SERVER: Final = "nats://nats:4222"
+"""The AsyncAPI document names no real address: an address may hold secrets."""
 HEADER_BYTES: Final = 1024
 """Room for the headers that FastStream adds to an answer."""
 ANY_TENANT: Final = f"{{{TENANT}}}"
 """Stands for the tenant in the subject of a verb."""
+ANY_PRINCIPAL: Final = f"{{{PRINCIPAL}}}"
+"""Stands for the principal in the subject of a verb that a tenant's client calls."""
 
 Handler: TypeAlias = Callable[..., Awaitable[Model]]
 """A FastStream handler: one parameter is the command, others are annotated with Path or Context."""
 TenantParam: TypeAlias = Annotated[TenantId, Path()]
 """The tenant of a request, from its subject."""
+OpenClient: TypeAlias = Callable[..., Awaitable[Any]]
+"""Connects a client of NATS that takes `name`; `open_client` of the event log with its address."""
+
+
+class _Broker(NatsBroker):
+    """A broker on a client that someone else makes, because that one knows keys and certificates."""
+
+    open_client: Callable[[], Awaitable[Any]]
+
+    @override
+    async def _connect(self) -> Any:
+        connection = await self.open_client()
+        self.config.connect(connection)
+        return connection
 
 
 class RpcServer:
@@ -47,17 +68,17 @@ class RpcServer:
     Instances of one name share the requests. Requests of a verb are answered side by side.
     """
 
-    def __init__(self, url: str, *, name: str, refusals: Refusals | None = None) -> None:
+    def __init__(
+        self, open_client: OpenClient, *, name: str, refusals: Refusals | None = None
+    ) -> None:
         self.api = ServiceApi(f"fairlead-{name}", f"Fairlead {name}")
         self._queue = name
         self._answerer = Answerer(refusals or {})
         self._endpoints: dict[object, Endpoint] = {}
         self._thin_verbs: list[ThinVerb] = []
         self._subscriptions: list[Subscription] = []
-        servers = url.split(",")
-        self._broker = NatsBroker(
-            servers,
-            name=f"fairlead-{name}-rpc",
+        self._broker = _Broker(
+            DOCUMENTED_SERVER,
             decoder=_decode,
             # Its own kind of error tells a wrong parameter from a defect inside a handler.
             serializer=PydanticSerializer(use_fastdepends_errors=True),
@@ -68,12 +89,24 @@ class RpcServer:
             graceful_timeout=STOP_S,
             drain_timeout=DRAIN_S,
             logger=None,
-            max_reconnect_attempts=-1,
-            reconnect_time_wait=1,
-            ping_interval=10,
         )
+        self._broker.open_client = partial(open_client, name=f"fairlead-{name}-rpc")
         # Never started: it holds the handlers of thin verbs for the AsyncAPI document.
-        self._documented = NatsBroker(servers)
+        self._documented = NatsBroker(DOCUMENTED_SERVER)
+
+    def serve_verb(self, verb: str, handler: Handler, perform: Perform | None = None) -> None:
+        """Serve a verb of the table for services, and for tenants' own clients if it has a scope.
+
+        With `perform` the verb is served without FastStream.
+        """
+        doors = {verb: subjects.api(ANY_TENANT, verb)}
+        if VERBS[verb].scope is not None:
+            doors[f"as.{verb}"] = subjects.as_principal(ANY_TENANT, ANY_PRINCIPAL, verb)
+        for title, subject in doors.items():
+            if perform is None:
+                self.serve(title, subject, handler)
+            else:
+                self.serve_thin(title, subject, handler, perform)
 
     def serve(self, verb: str, subject: str, handler: Handler) -> None:
         """Serve one verb by a FastStream handler. The subject may hold `ANY_TENANT`."""
@@ -137,7 +170,7 @@ class RpcServer:
 
     def _endpoint(self, verb: str, subject: str, handler: Handler) -> Endpoint:
         request, response = _models(handler)
-        pattern = subject.replace(ANY_TENANT, "*")
+        pattern = subject.replace(ANY_TENANT, "*").replace(ANY_PRINCIPAL, "*")
         endpoint = Endpoint(verb, pattern, self._queue, request, response)
         self.api.endpoints.append(endpoint)
         return endpoint

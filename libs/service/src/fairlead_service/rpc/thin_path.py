@@ -60,7 +60,7 @@ class ThinVerb:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _perform_as_caller(self, message: Message, tenant: str, command: Model) -> Model:
-        with caller_of(message.headers):
+        with caller_of(message.subject, message.headers):
             return await self._perform(parse_tenant(tenant), command)
 
     async def _answer(self, message: Message) -> None:

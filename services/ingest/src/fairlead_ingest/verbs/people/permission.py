@@ -13,12 +13,13 @@ from fairlead_schema.commands.asks import (
     ReplyPermission,
 )
 from fairlead_schema.commands.session import SeqReached, SessionCommand
-from fairlead_schema.errors import Conflict, PermissionNotFound
+from fairlead_schema.errors import Conflict, Forbidden, PermissionNotFound
 from fairlead_schema.events import PermissionAsked, PermissionReplied
 from fairlead_schema.permission import PermissionRequest, PermissionRule
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.audit import audit_command
+from fairlead_service.rpc.caller import by_own_client
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.people.asks import (
     AskNotPending,
@@ -31,6 +32,9 @@ from fairlead_session.people.asks import (
 from fairlead_session.people.permission import Need, approval_rules, judge
 from fairlead_session.state.session import Session
 
+ALWAYS_NEEDS_SCOPE: Final = (
+    'The answer "always" needs the scope approval:save: call permission.approve instead'
+)
 ID_IN_USE: Final = "The permission id is already in use"
 
 
@@ -54,7 +58,17 @@ async def ask(
 
 
 async def reply(context: ContextDep, tenant: TenantParam, command: ReplyPermission) -> SeqReached:
-    """Write a person's answer in one commit, and let the session go on. Raises PermissionNotFound.
+    """Write a person's answer, and let the session go on. Raises PermissionNotFound and Forbidden.
+
+    A tenant's own client answers "always" with `permission.approve`, which needs its own scope.
+    """
+    if command.reply == "always" and by_own_client():
+        raise Forbidden(ALWAYS_NEEDS_SCOPE)
+    return await approve(context, tenant, command)
+
+
+async def approve(context: ContextDep, tenant: TenantParam, command: ReplyPermission) -> SeqReached:
+    """Write a person's answer in one commit, "always" included. Raises PermissionNotFound.
 
     A repeated reply gets the same answer, because a client may have lost the first one.
     """
