@@ -149,7 +149,7 @@ async def test_a_poison_prompt_goes_to_the_dead_letters_and_the_next_is_admitted
     await up.eventlog.work.put(subjects.prompt(at), orjson.dumps({"prompt": {"text": "fine"}}))
     await up.until(session, "step.ended")
 
-    async with open_link(up.up.nats, name="test") as link:
+    async with open_link(up.up.operator, name="test") as link:
         got = await link.last_message("DEAD", subjects.dead_letter("prompt"))
     assert got is not None
     letter = orjson.loads(got.payload)
@@ -169,7 +169,7 @@ async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack)
         "time": 1,
         "data": {},
     }
-    async with open_link(up.up.nats, name="test") as link:
+    async with open_link(up.up.operator, name="test") as link:
         await link.store(subjects.log(at), orjson.dumps({"id": "cmt_x", "events": [event]}))
 
     answer = await up.ask("session.prompt", {"sessionID": broken, "prompt": {"text": "x"}})
@@ -183,7 +183,7 @@ async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack)
     history = await up.http.get(f"/api/session/{broken}/history")
     assert await read_refusal(history) == (503, "ServiceUnavailableError")
     assert "from.the.future" in history.json()["message"]
-    async with open_link(up.up.nats, name="test") as link, asyncio.timeout(20):
+    async with open_link(up.up.operator, name="test") as link, asyncio.timeout(20):
         while (await link.last_message("DEAD", subjects.dead_letter("projector"))) is None:
             await asyncio.sleep(0.1)
 

@@ -125,7 +125,7 @@ async def test_a_published_prompt_is_admitted_and_leaves_its_receipt(up: Stack) 
     log = await up.until(session, "step.ended")
 
     check_log(log)
-    async with open_link(up.up.nats, name="test") as link, asyncio.timeout(20):
+    async with open_link(up.up.operator, name="test") as link, asyncio.timeout(20):
         while (got := await link.last_message("RECEIPTS", subjects.receipt(at, message))) is None:
             await asyncio.sleep(0.05)
     receipt = orjson.loads(got.payload)["data"]
@@ -138,7 +138,7 @@ async def test_the_public_feed_tells_every_public_event_in_order(up: Stack) -> N
     await up.client.prompt(session.id, "for the record")
     await up.wait_until_rested(session.id)
 
-    async with open_link(up.up.nats, name="test") as link, asyncio.timeout(30):
+    async with open_link(up.up.operator, name="test") as link, asyncio.timeout(30):
         events: list[dict[str, Any]] = []
         while len(events) < len(TURN) + 1:
             await asyncio.sleep(0.1)

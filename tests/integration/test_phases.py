@@ -142,7 +142,7 @@ async def test_a_request_lost_with_a_server_after_its_worker_died_is_made_good(
     await up.until(session, "tool.started")
     await wait_for_probe(up, key, "begun")
     kill_workers(up)
-    async with open_link(up.up.nats, name="test") as link:
+    async with open_link(up.up.operator, name="test") as link:
         await link.api("STREAM.PURGE.TOOLS")
 
     log = await wait_until_settled(up, session)
@@ -210,7 +210,7 @@ async def test_paused_for_a_while_a_worker_keeps_its_call(up: Stack) -> None:
         call_id=events_of(log, "tool.started")[0].call_id,
     )
     body = again.model_dump_json(by_alias=True).encode()
-    async with open_link(up.up.nats, name="test") as link:
+    async with open_link(up.up.operator, name="test") as link:
         before = await deliveries(link)
         for _ in range(3):
             await up.eventlog.work.put(tool(Address(DEFAULT_TENANT, session), "default"), body)

@@ -48,7 +48,7 @@ async def test_a_service_waits_for_nats_and_then_works(service: str, tmp_path: P
             assert "work" in why
 
             server.start()
-            await provision(server.url)
+            await provision(server.address)
             while (await ready(client))[0] != 200:
                 await asyncio.sleep(0.1)
 

@@ -10,17 +10,23 @@ import pytest
 from fairlead_cli.embedded import child_process, nats
 from fairlead_cli.embedded import state_directory as directory
 from fairlead_cli.embedded.child_process import ProcessSpec
+from fairlead_cli.embedded.nats_auth import key_directory
 from fairlead_cli.embedded.postgres import server as postgres
 from fairlead_cli.embedded.supervisor import SupervisedProcess
 from fairlead_cli.errors import ProcessFailed
 from fairlead_eventlog.provision import missing_streams, provision
 from fairlead_eventlog.streams import STREAMS
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_testing.embedded_servers import kill_and_wait, nats_on, postgres_on, run_processes
 
 pytestmark = pytest.mark.integration
 
 # A server loses these streams when it dies; provisioning creates them again.
 IN_MEMORY = tuple(spec.name for spec in STREAMS if spec.storage == "memory")
+
+
+def operator(server: nats.NatsServer) -> NatsAddress:
+    return key_directory(server.state).service_address(server.url, "operator")
 
 
 @pytest.fixture
@@ -33,15 +39,15 @@ async def test_nats_keeps_its_streams_through_kill_and_restart(
 ) -> None:
     process, server = nats_on(state)
     async with run_processes(process):
-        await provision(server.url)
+        await provision(operator(server))
         assert (await nats.read_info(server.port))["jetstream"] is True
 
         await kill_and_wait(process)
-        assert await missing_streams(server.url) == IN_MEMORY
+        assert await missing_streams(operator(server)) == IN_MEMORY
 
     process, server = nats_on(state)
     async with run_processes(process):
-        assert await missing_streams(server.url) == IN_MEMORY
+        assert await missing_streams(operator(server)) == IN_MEMORY
 
 
 async def test_servers_that_an_earlier_stack_left_are_ended(

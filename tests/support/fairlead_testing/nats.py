@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead_cli.embedded.nats import find_binary
+from fairlead_schema.nats_address import NatsAddress
 
 
 @dataclass
@@ -24,6 +25,10 @@ class Server:
     @property
     def url(self) -> str:
         return f"nats://127.0.0.1:{self.port}"
+
+    @property
+    def address(self) -> NatsAddress:
+        return NatsAddress(self.url)
 
     def start(self) -> None:
         config = self.directory / "nats.conf"

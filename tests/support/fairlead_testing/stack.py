@@ -130,7 +130,7 @@ async def stack(
     open_config = _with_open_locations(config, state.parent)
     async with (
         run_stack(state, config=open_config, **options) as up,
-        connect(up.nats, name="test") as eventlog,
+        connect(up.operator, name="test") as eventlog,
         httpx.AsyncClient(
             base_url=up.http,
             timeout=30.0,

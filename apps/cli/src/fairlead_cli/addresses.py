@@ -72,6 +72,7 @@ def effective_config(args: argparse.Namespace) -> Config:
         variable: str(local[key])
         for variable, key in (
             ("FAIRLEAD_NATS_URL", "nats"),
+            ("FAIRLEAD_NATS_NKEY_FILE", "operator_nkey"),
             ("FAIRLEAD_POSTGRES_DSN", "postgres"),
             ("FAIRLEAD_POSTGRES_MIGRATE_DSN", "postgres"),
         )

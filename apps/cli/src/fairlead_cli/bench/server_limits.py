@@ -10,15 +10,16 @@ import psycopg
 from fairlead_cli.bench.measurement import Timing, time_concurrent, time_sequential
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_schema.nats_address import NatsAddress
 
 STREAM: Final = "BENCH"
 PAYLOAD: Final = b"x" * 512
 
 
 @asynccontextmanager
-async def bench_stream(url: str) -> AsyncIterator[NatsLink]:
+async def bench_stream(address: NatsAddress) -> AsyncIterator[NatsLink]:
     """A stream for the length of a block."""
-    async with open_link(url, name="fairlead-bench", timeout_s=30.0) as link:
+    async with open_link(address, name="fairlead-bench", timeout_s=30.0) as link:
         config = {"name": STREAM, "subjects": ["bench.>"], "storage": "file"}
         await link.api(f"STREAM.CREATE.{STREAM}", config)
         try:
@@ -27,9 +28,9 @@ async def bench_stream(url: str) -> AsyncIterator[NatsLink]:
             await link.api(f"STREAM.DELETE.{STREAM}")
 
 
-async def time_publishes(url: str, *, count: int) -> tuple[Timing, Timing]:
+async def time_publishes(address: NatsAddress, *, count: int) -> tuple[Timing, Timing]:
     """Acknowledged publishes: one after another, and 32 at a time."""
-    async with bench_stream(url) as link:
+    async with bench_stream(address) as link:
 
         async def publish(number: int) -> None:
             await link.store(f"bench.{number}", PAYLOAD)

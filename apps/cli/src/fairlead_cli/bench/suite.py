@@ -96,7 +96,7 @@ async def run_suite(*, relaxed: bool, scale: float, progress: Callable[[str], No
                 relaxed=relaxed,
                 gateway=UNLIMITED,
             ) as stack,
-            connect(stack.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
+            connect(stack.operator, name="fairlead-bench", timeout_s=30.0) as eventlog,
         ):
             await _measure(results, stack, eventlog, scale, progress)
     _compare(results)
@@ -121,7 +121,7 @@ async def _measure(
     total, timings = max(50, int(500 * scale)), results.timings
     progress("raw publishes")
     timings["raw publish"], timings["raw publish, 32 at once"] = await server_limits.time_publishes(
-        stack.nats, count=total
+        stack.operator, count=total
     )
     progress("admissions")
     (
@@ -143,7 +143,7 @@ async def _measure(
             stack.http_with_key, eventlog, at_once=at_once, each=number
         )
     timings["turn with a call"], timings["call to settlement"] = await tool_calls.time_calls(
-        stack.http_with_key, stack.nats, eventlog, each=each
+        stack.http_with_key, stack.operator, eventlog, each=each
     )
     progress("sandbox")
     results.figures |= await measure_sandbox(stack.state.root, rounds=max(10, each))
@@ -184,7 +184,7 @@ async def run_scale_out(
         progress(f"{runners} runner{'s' if runners > 1 else ''}")
         async with (
             run_stack(directory, sim=True, scale={"runner": runners}, gateway=UNLIMITED) as stack,
-            connect(stack.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
+            connect(stack.operator, name="fairlead-bench", timeout_s=30.0) as eventlog,
         ):
             each = max(3, int(12 * scale))
             timing = await turns.time_turns(stack.http_with_key, eventlog, at_once=64, each=each)

@@ -15,6 +15,7 @@ from fairlead_schema import subjects
 from fairlead_schema.events import ExecutionReleased, ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.events.event import Event
 from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_schema.subjects import Address
 
 # The probe tools are on, and every call is permitted.
@@ -38,7 +39,7 @@ def write_config(directory: Path) -> Path:
 
 
 async def time_calls(
-    url: str, nats: str, eventlog: EventLog, *, each: int
+    url: str, nats: NatsAddress, eventlog: EventLog, *, each: int
 ) -> tuple[Timing, Timing]:
     """Whole turns with one call each, over HTTP; and the time from a call to its settlement.
 
@@ -68,7 +69,7 @@ async def _time_turns(url: str, eventlog: EventLog, each: int) -> Timing:
     return summarise(durations, sum(durations))
 
 
-async def _time_settlements(nats: str, eventlog: EventLog, each: int) -> Timing:
+async def _time_settlements(nats: NatsAddress, eventlog: EventLog, each: int) -> Timing:
     (session,) = await create_sessions(eventlog, 1)
     durations: list[float] = []
     async with open_link(nats, name="fairlead-bench") as link:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from fairlead_cli.embedded import child_process
 from fairlead_cli.embedded.child_process import ProcessSpec
+from fairlead_cli.embedded.nats_auth import prepare_keys
 from fairlead_cli.embedded.ports import LOOPBACK
 from fairlead_cli.embedded.private_files import write_private
 from fairlead_cli.embedded.service_environment import common_environment
@@ -55,6 +56,7 @@ class NatsServer:
         sync = "2m" if self.relaxed else "always"
         return f"""\
 # Written by `fairlead up`; changes are lost.
+include "./keys/auth.conf"
 server_name: fairlead
 listen: "{LOOPBACK}:{self.port}"
 http: "{LOOPBACK}:{self.monitor_port}"
@@ -75,6 +77,7 @@ async def prepare(server: NatsServer) -> ProcessSpec:
             await child_process.end_orphan(
                 int(pid), str(server.config_path), signal.SIGTERM, grace_s=10.0
             )
+    prepare_keys(server.state)
     write_private(server.config_path, server.config())
     return ProcessSpec(
         argv=(str(find_binary()), "--config", str(server.config_path)),

@@ -4,8 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairlead_cli.embedded.nats_auth import key_directory
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import START_TIMEOUT_S, SupervisedProcess, wait_all_ready
+from fairlead_eventlog.grants.key_directory import KeyDirectory
+from fairlead_schema.identity.principal import LOCAL
+from fairlead_schema.nats_address import NatsAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +63,29 @@ class RunningStack:
         """Wait until every process is ready again. Raises ProcessFailed."""
         await wait_all_ready(self.processes, lambda _line: None, timeout_s=timeout_s)
 
+    @property
+    def nats_keys(self) -> KeyDirectory:
+        """The keys of every identity of this stack."""
+        return key_directory(self.state)
+
+    @property
+    def operator(self) -> NatsAddress:
+        """NATS for commands on this machine that may read and change everything."""
+        return self.nats_keys.service_address(self.nats, "operator")
+
+    @property
+    def local_client(self) -> NatsAddress:
+        """NATS for a client of the default tenant, with every scope of the tenant."""
+        return self.nats_keys.principal_address(self.nats, LOCAL)
+
     def addresses(self) -> dict[str, Any]:
         """The addresses that `up --json` prints."""
         return {
             "http": self.http,
             **({} if self.token is None else {"token": self.token}),
             "nats": self.nats,
+            "nats_nkey": self.local_client.nkey_file,
+            "nats_inbox": self.local_client.inbox_prefix,
             "postgres": self.postgres,
             "services": self.services,
         }
@@ -75,6 +96,7 @@ class RunningStack:
             "ops": self.ops,
             "monitor": self.monitor,
             "config": str(self.config),
+            "operator_nkey": self.operator.nkey_file,
         }
         # The key has a file of its own.
         record.pop("token", None)

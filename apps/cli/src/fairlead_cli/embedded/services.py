@@ -12,6 +12,7 @@ import httpx
 
 from fairlead_cli.embedded.child_process import ProcessSpec
 from fairlead_cli.embedded.configuration import StackConfig
+from fairlead_cli.embedded.nats_auth import nats_environment
 from fairlead_cli.embedded.ports import LOOPBACK
 from fairlead_cli.embedded.service_environment import common_environment, service_environment
 from fairlead_cli.embedded.state_directory import StateDirectory
@@ -47,6 +48,7 @@ class ServiceContext:
         """The environment of one service: its part of ours, and the addresses that it needs."""
         own = service_environment(name, os.environ, self.config.config) | {
             "FAIRLEAD_CONFIG": str(self.config.path),
+            **nats_environment(self.state, name),
             "FAIRLEAD_NATS_URL": self.nats,
             "FAIRLEAD_NATS_REPLICAS": "1",
             "FAIRLEAD_HEALTH_HOST": LOOPBACK,

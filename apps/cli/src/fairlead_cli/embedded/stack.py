@@ -12,6 +12,7 @@ from fairlead_cli.embedded import nats, services
 from fairlead_cli.embedded import state_directory as directory
 from fairlead_cli.embedded.access_key import ensure_key
 from fairlead_cli.embedded.configuration import StackConfig, choose_config
+from fairlead_cli.embedded.nats_auth import key_directory
 from fairlead_cli.embedded.ports import LOOPBACK, claim_port, free_ports
 from fairlead_cli.embedded.postgres import server as postgres
 from fairlead_cli.embedded.postgres.access import ADMIN
@@ -203,7 +204,8 @@ async def run_stack(
 
 async def _provision(server: nats.NatsServer, config: Config) -> None:
     deadline_s = config.runner.wake_deadline_s
-    await provision(server.url, wake_deadline_s=deadline_s, pools=(config.tools.pool,))
+    address = key_directory(server.state).service_address(server.url, "provision")
+    await provision(address, wake_deadline_s=deadline_s, pools=(config.tools.pool,))
 
 
 async def _provision_again(server: nats.NatsServer, config: Config) -> None:

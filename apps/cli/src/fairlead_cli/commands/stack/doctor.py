@@ -26,6 +26,7 @@ from fairlead_eventlog.provision import missing_streams
 from fairlead_projector.database import Connection
 from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import is_migrated
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
 
 MARKS: Final = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}
@@ -79,14 +80,14 @@ async def _check_servers(
     args: argparse.Namespace, config: Config | None, addresses: dict[str, Any]
 ) -> list[Finding]:
     """Check the servers that are configured or run on this machine, and no others."""
-    nats_url = addresses.get("nats") or _configured_address(config, "nats")
-    dsn = addresses.get("postgres") or _configured_address(config, "postgres")
+    nats = _nats_address(config, addresses)
+    dsn = addresses.get("postgres") or _configured_dsn(config)
     http_url = args.http or os.environ.get("FAIRLEAD_HTTP") or addresses.get("http")
     ops_url = addresses.get("ops")
     monitor = args.monitor or addresses.get("monitor")
     pending: list[Awaitable[Finding]] = []
-    if nats_url:
-        pending.append(_check_nats(nats_url))
+    if nats is not None:
+        pending.append(_check_nats(nats))
     if monitor:
         pending.append(_check_durability(monitor))
     if dsn:
@@ -100,22 +101,33 @@ async def _check_servers(
     return list(await asyncio.gather(*pending))
 
 
-def _configured_address(config: Config | None, section: str) -> str | None:
-    """A server's address, if the configuration or the environment sets it."""
-    if config is None or section not in config.model_fields_set:
+def _nats_address(config: Config | None, addresses: dict[str, Any]) -> NatsAddress | None:
+    """The local stack's address, else what the configuration or the environment sets."""
+    if "nats" in addresses:
+        local = NatsAddress(addresses["nats"], nkey_file=addresses.get("operator_nkey"))
+        return local.for_identity("operator")
+    if config is None or "nats" not in config.model_fields_set:
         return None
-    return config.nats.url if section == "nats" else config.postgres.dsn
+    return config.nats.address("operator")
 
 
-async def _check_nats(url: str) -> Finding:
+def _configured_dsn(config: Config | None) -> str | None:
+    """The address of Postgres, if the configuration or the environment sets it."""
+    if config is None or "postgres" not in config.model_fields_set:
+        return None
+    return config.postgres.dsn
+
+
+async def _check_nats(address: NatsAddress) -> Finding:
     try:
-        missing = await asyncio.wait_for(missing_streams(url), CHECK_TIMEOUT_S)
+        missing = await asyncio.wait_for(missing_streams(address), CHECK_TIMEOUT_S)
     except (LogError, TimeoutError) as error:
-        return Finding("nats", "fail", str(error) or "no answer", f"start nats-server at {url}")
+        mend = f"start nats-server at {address}, or correct [nats]"
+        return Finding("nats", "fail", str(error) or "no answer", mend)
     if missing:
-        detail = f"{url}: {len(missing)} streams are missing ({', '.join(missing[:3])} …)"
+        detail = f"{address}: {len(missing)} streams are missing ({', '.join(missing[:3])} …)"
         return Finding("nats", "fail", detail, "run `fairlead provision`")
-    return Finding("nats", "ok", f"{url}, streams provisioned")
+    return Finding("nats", "ok", f"{address}, streams provisioned")
 
 
 async def _check_durability(monitor: str) -> Finding:

@@ -45,6 +45,6 @@ async def _rebuild(config: Config) -> str:
 
     # Only the owner of the tables may drop them and make them again.
     dsn = add_password(config.postgres.migrate_dsn or config.postgres.dsn)
-    async with connect(config.nats.url, name="fairlead-rebuild") as eventlog:
+    async with connect(config.nats.address("operator"), name="fairlead-rebuild") as eventlog:
         await rebuild(dsn, eventlog, progress=report)
     return await digest(dsn)

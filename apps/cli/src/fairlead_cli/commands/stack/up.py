@@ -123,7 +123,7 @@ def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
     for name, value in (
         ("HTTP", f"[bold]{running.http}[/]   console and API"),
         ("Key", _key_line(running, plan)),
-        ("NATS", running.nats),
+        ("NATS", f"{running.nats}   key {escape(str(running.local_client.nkey_file))}"),
         ("Postgres", escape(running.postgres)),
         ("Services", counts),
         ("State", f"{escape(str(running.state.root))}   logs in {escape(str(running.state.logs))}"),

@@ -97,7 +97,7 @@ async def _read_log(
     args: argparse.Namespace, report: LogReport
 ) -> AsyncGenerator[EncodedCommit, None]:
     config, console = effective_config(args), stderr_console()
-    async with connect(config.nats.url, name="fairlead-verify") as eventlog:
+    async with connect(config.nats.address("operator"), name="fairlead-verify") as eventlog:
         if args.session is not None:
             async for commit in commits.read_session(eventlog, Address(args.tenant, args.session)):
                 yield commit
