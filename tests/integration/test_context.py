@@ -10,12 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
-import nats
 import pytest
 import pytest_asyncio
 from nats.aio.msg import Msg
 
-from fairlead_schema import subjects
+from fairlead_eventlog.jetstream.client import open_client
+from fairlead_schema.nats_address import NatsAddress
 from fairlead_schema.record import Recorded
 from fairlead_testing.session_driver import events_of, say, wait_until_settled
 from fairlead_testing.stack import Stack, stack
@@ -241,14 +241,14 @@ async def test_instructions_below_join_after_something_there_was_read(
 class Weather:
     """A service that offers a source."""
 
-    subject = "acme.weather"
+    subject = "fairlead.app.default.weather"
 
     def __init__(self) -> None:
         self.said = b"{}"
 
     @asynccontextmanager
-    async def serve(self, url: str) -> AsyncIterator[None]:
-        connection = await nats.connect(url)
+    async def serve(self, address: NatsAddress) -> AsyncIterator[None]:
+        connection = await open_client(address, name="weather")
         await connection.subscribe(self.subject, cb=self._reply)
         await connection.flush()
         try:
@@ -270,11 +270,7 @@ class Weather:
 
 
 async def ask_source_verb(up: Stack, verb: str, **body: object) -> dict[str, Any]:
-    raw = json.dumps(body).encode()
-    answer: dict[str, Any] = json.loads(
-        await up.eventlog.requests.request(subjects.source("default", verb), raw, timeout_s=10)
-    )
-    return answer
+    return await up.ask(f"source.{verb}", body)
 
 
 async def test_a_service_may_add_a_source_of_its_own(up: Stack, tmp_path: Path) -> None:
@@ -283,9 +279,11 @@ async def test_a_service_may_add_a_source_of_its_own(up: Stack, tmp_path: Path) 
     weather = Weather()
     weather.say("grey")
     source = {"key": "acme/weather", "subject": Weather.subject, "timeoutMs": 400}
-    async with weather.serve(up.up.nats):
+    async with weather.serve(up.up.local_client):
         assert (await ask_source_verb(up, "register", **source))["data"]["key"] == "acme/weather"
-        refused = await ask_source_verb(up, "register", key="acme/weather", subject="other.place")
+        refused = await ask_source_verb(
+            up, "register", key="acme/weather", subject="fairlead.app.default.other"
+        )
         assert refused["error"]["_tag"] == "ConflictError"
         session = await create_session(up, place)
         first = await turn(up, session)

@@ -53,7 +53,7 @@ DOUBLE: dict[str, Any] = {
     "subject": "fairlead.app.default.double",
     "timeoutMs": 30_000,
 }
-QUEUED = {**DOUBLE, "name": "later", "mode": "queue", "subject": "fairlead.job.default.later"}
+QUEUED = {**DOUBLE, "name": "later", "mode": "queue", "subject": "fairlead.job.default.local.later"}
 
 CONFIG = """
 [agent.build]
@@ -85,6 +85,12 @@ class Field:
 
     up: Stack
     calls: Path
+
+    @property
+    def service_arguments(self) -> tuple[str, str, str]:
+        """How a service of the default tenant connects, and where it notes its calls."""
+        local = self.up.up.local_client
+        return local.url, str(local.nkey_file), str(self.calls)
 
     def notes_of(self, word: str) -> list[str]:
         lines = self.calls.read_text().splitlines()
@@ -239,8 +245,8 @@ async def test_a_server_that_floods_in_mid_call_fails_that_call_alone(field: Fie
 
 async def test_a_service_registers_a_tool_vanishes_and_returns_with_another(field: Field) -> None:
     """J-05, J-06: a call of the old one is stale; while nobody is there nothing runs."""
-    url = field.up.up.nats
-    with process("tool_service", url, str(field.calls), json.dumps(DOUBLE)):
+    client = field.service_arguments
+    with process("tool_service", *client, json.dumps(DOUBLE)):
         old = await field.wait_until_offered("double")
         await asyncio.sleep(FRESH_S)
         assert outcome(await field.run_call("double", n=4)) == {"n": 8}
@@ -248,7 +254,7 @@ async def test_a_service_registers_a_tool_vanishes_and_returns_with_another(fiel
 
     assert "It was not run" in outcome(await field.run_call("double", n=4))
     changed = {**DOUBLE, "description": "doubles, and better"}
-    with process("tool_service", url, str(field.calls), json.dumps(changed)):
+    with process("tool_service", *client, json.dumps(changed)):
         await field.until(lambda: len(field.notes_of("registered")) == 2)
         async with asyncio.timeout(TIMEOUT_S):
             while await field.wait_until_offered("double") == old:
@@ -260,7 +266,7 @@ async def test_a_service_registers_a_tool_vanishes_and_returns_with_another(fiel
 
 async def test_a_queued_call_outlives_every_worker(field: Field) -> None:
     """J-09: nobody holds it; its settlement comes from outside, once, and the session goes on."""
-    with process("tool_service", field.up.up.nats, str(field.calls), json.dumps(QUEUED)):
+    with process("tool_service", *field.service_arguments, json.dumps(QUEUED)):
         await field.wait_until_offered("later")
         # A runner remembers for a moment what was offered before.
         await asyncio.sleep(FRESH_S)

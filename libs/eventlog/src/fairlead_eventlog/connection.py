@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fairlead_eventlog.ports import (
     Approvals,
+    ClientConsumers,
     DeadLetters,
     Deltas,
     Feed,
@@ -41,6 +42,7 @@ class EventLog:
     outputs: OutputStore
     requests: Requests
     feed: Feed
+    client_consumers: ClientConsumers
     dead_letters: DeadLetters
     approvals: Approvals
     complaint: Callable[[], str | None]

@@ -236,16 +236,16 @@ class MessageRegister(Protocol):
 
 
 class SourceRegister(Protocol):
-    """The context sources that services registered, each key once per pool."""
+    """The context sources that services registered, each key once per tenant."""
 
-    async def add(self, pool: str, key: str, body: bytes) -> bytes:
+    async def add(self, tenant: TenantId, key: str, body: bytes) -> bytes:
         """Store a body under its key unless the key is taken; the answer is the stored body."""
 
-    async def remove(self, pool: str, key: str) -> None:
+    async def remove(self, tenant: TenantId, key: str) -> None:
         """Delete a key."""
 
-    async def get_all(self, pool: str) -> dict[str, bytes]:
-        """Every body of a pool, in key order."""
+    async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
+        """Every body of a tenant, in key order."""
 
 
 class Deltas(Protocol):
@@ -336,6 +336,28 @@ class FeedItem:
     subject: str
     event_id: str
     payload: bytes
+
+
+class ClientConsumer(NamedTuple):
+    """A consumer that one of a tenant's own clients may pull from."""
+
+    stream: str
+    name: str
+
+
+class ClientConsumers(Protocol):
+    """Creates the consumers of tenants' own clients, because no grant can check their filters."""
+
+    async def open_feed(
+        self, tenant: TenantId, principal: str, *, after: int | None
+    ) -> ClientConsumer:
+        """The consumer of a tenant's public events.
+
+        It begins after a sequence, else where it was left, else at the first event.
+        """
+
+    async def open_jobs(self, tenant: TenantId, principal: str) -> ClientConsumer:
+        """The consumer of the queued calls below the principal's own subjects."""
 
 
 class Feed(Protocol):

@@ -143,7 +143,7 @@ OUTPUTS: Final = StreamSpec(
 CHECKPOINTS: Final = _bucket("fairlead-checkpoint", "How far the public feed has come, per shard.")
 APPROVALS: Final = _bucket("fairlead-approval", "What people approved for always, by project.")
 SOURCES: Final = _bucket(
-    "fairlead-source", "Context sources that services registered, per pool and key."
+    "fairlead-source", "Context sources that services registered, per tenant and key."
 )
 
 REGISTRATIONS: Final = _bucket("fairlead-registration", "The tools that services registered.")

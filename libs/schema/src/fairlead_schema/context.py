@@ -100,6 +100,7 @@ class ObserveContext(Model):
 
     location: LocationRef
     tenant: TenantId = DEFAULT_TENANT
+    """Its roots hold, and only the sources that it registered are observed."""
     agent: str | None = None
     timezone: str | None = None
     read_directories: Annotated[tuple[str, ...], Field(max_length=READ_DIRECTORIES_MAX)] = Field(

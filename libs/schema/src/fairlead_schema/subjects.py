@@ -117,11 +117,6 @@ def tool_catalog(pool: str) -> str:
     return f"{ROOT}.tooling.{pool}"
 
 
-def source(pool: str, verb: str) -> str:
-    """The subject on which services register and remove their own context sources."""
-    return f"{ROOT}.source.{pool}.{verb}"
-
-
 def tenant_usage(tenant: TenantId) -> str:
     """The subject on which the projector answers how much a tenant has used."""
     return f"{ROOT}.spending.{tenant}"

@@ -18,6 +18,7 @@ from fairlead_ingest.verbs.execution.compact import compact
 from fairlead_ingest.verbs.execution.interrupt import interrupt
 from fairlead_ingest.verbs.execution.resume import resume
 from fairlead_ingest.verbs.execution.shell_and_skill import refuse_shell, refuse_skill
+from fairlead_ingest.verbs.feed import open_feed
 from fairlead_ingest.verbs.input.cancel import cancel
 from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
@@ -86,6 +87,7 @@ class Ingest:
         self._serve("approval.list", approval.list_)
         self._serve("approval.remove", approval.remove)
         self._serve("ask.expire", expire)
+        self._serve("feed.open", open_feed)
 
     @property
     def context(self) -> CommandContext:

@@ -17,12 +17,11 @@ from fairlead_schema.context import RemoveSource, SourceRegistration, SourceRegi
 from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.request import ListTools, ToolCatalog
 from fairlead_service import ids
-from fairlead_service.audit import audit
+from fairlead_service.audit import audit_command
 from fairlead_service.config.configuration import Config
 from fairlead_service.health import Health
 from fairlead_service.process import application
-from fairlead_service.rpc.caller import current_caller
-from fairlead_service.rpc.server import RpcServer
+from fairlead_service.rpc.server import RpcServer, TenantParam
 from fairlead_service.supervise import cancel_and_wait, report_defects, supervise
 from fairlead_tools import probes
 from fairlead_tools.builtin import builtins, skill, task
@@ -64,8 +63,8 @@ class ToolsService:
         pool = settings.pool
         self.server.serve("observe", subjects.observe(pool), self.observer.observe)
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
-        self.server.serve("source.register", subjects.source(pool, "register"), self._add_source)
-        self.server.serve("source.remove", subjects.source(pool, "remove"), self._remove_source)
+        self.server.serve_verb("source.register", self._add_source)
+        self.server.serve_verb("source.remove", self._remove_source)
         verbs.serve(self.server)
 
     @asynccontextmanager
@@ -79,9 +78,7 @@ class ToolsService:
             await eventlog.liveness.start_answering(self._worker_id)
             config = self._settings.config
             timeout_s = config.context.timeout_s
-            self.observer.registered_sources = RegisteredSources(
-                eventlog, self._settings.pool, timeout_s
-            )
+            self.observer.registered_sources = RegisteredSources(eventlog, timeout_s)
             worker = ToolWorker(
                 self._worker_id,
                 eventlog,
@@ -95,7 +92,8 @@ class ToolsService:
             )
             self.registry.refresh_with(records.refresh)
             self.server.provide(
-                verbs.TOOL_VERBS, ToolVerbs(records, self.registry, worker.lifecycle)
+                verbs.TOOL_VERBS,
+                ToolVerbs(records, self.registry, worker.lifecycle, eventlog.client_consumers),
             )
             self._offer_subagents(worker.lifecycle.subagents)
             await self.server.start()
@@ -134,14 +132,18 @@ class ToolsService:
     async def _list_tools(self, command: ListTools) -> ToolCatalog:
         return await list_tools(self.registry, command, self._settings.config.rules)
 
-    async def _add_source(self, command: SourceRegistration) -> SourceRegistration:
-        registered = await self._sources().register(command)
-        audit("source.register", "allowed", principal=current_caller(), resource=command.key)
+    async def _add_source(
+        self, tenant: TenantParam, command: SourceRegistration
+    ) -> SourceRegistration:
+        registered = await self._sources().register(tenant, command)
+        audit_command("source.register", tenant, command.key)
         return registered
 
-    async def _remove_source(self, command: RemoveSource) -> SourceRegistrations:
-        left = await self._sources().remove(command)
-        audit("source.remove", "allowed", principal=current_caller(), resource=command.key)
+    async def _remove_source(
+        self, tenant: TenantParam, command: RemoveSource
+    ) -> SourceRegistrations:
+        left = await self._sources().remove(tenant, command)
+        audit_command("source.remove", tenant, command.key)
         return left
 
     def _sources(self) -> RegisteredSources:

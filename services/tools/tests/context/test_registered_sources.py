@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,13 @@ def eventlog() -> EventLog:
 
 @pytest.fixture
 def sources(eventlog: EventLog) -> RegisteredSources:
-    return RegisteredSources(eventlog, "default", 1.0)
+    return RegisteredSources(eventlog, 1.0)
 
 
 def source(key: str, timeout_ms: int = 1000) -> SourceRegistration:
-    return SourceRegistration(key=key, subject=key.replace("/", "."), timeout_ms=timeout_ms)
+    return SourceRegistration(
+        key=key, subject=f"fairlead.app.default.{key.replace('/', '.')}", timeout_ms=timeout_ms
+    )
 
 
 def set_loader(
@@ -69,7 +72,7 @@ async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
     """F-19, F-50: loaders run in parallel, so the slowest one sets the time."""
     together = asyncio.Barrier(2)
     for key in ("zoo/b", "acme/a"):
-        await sources.register(source(key))
+        await sources.register("default", source(key))
         set_loader(eventlog, key, {"data": {**WEATHER, "value": key}}, together.wait)
 
     first = await sources.observe(REQUEST)
@@ -105,9 +108,9 @@ async def test_a_loader_is_told_what_is_observed(
         bodies.append(body)
         return b'{"data": null}'
 
-    await sources.register(source("acme/a"))
+    await sources.register("default", source("acme/a"))
     assert isinstance(eventlog.requests, MemoryRequests)
-    eventlog.requests.answerers["acme.a"] = record_body
+    eventlog.requests.answerers["fairlead.app.default.acme.a"] = record_body
 
     await sources.observe(REQUEST)
 
@@ -124,13 +127,15 @@ async def test_a_second_service_with_one_key_is_refused(sources: RegisteredSourc
     first = source("acme/a")
     other = SourceRegistration(key="acme/a", subject="elsewhere")
 
-    assert await sources.register(first) == first
-    assert await sources.register(first) == first
+    assert await sources.register("default", first) == first
+    assert await sources.register("default", first) == first
     with pytest.raises(Conflict) as refusal:
-        await sources.register(other)
+        await sources.register("default", other)
 
     assert refusal.value.body.resource == "acme/a"
-    body = await answer_of(SourceRegistration, other.model_dump_json().encode(), sources.register)
+    body = await answer_of(
+        SourceRegistration, other.model_dump_json().encode(), partial(sources.register, "default")
+    )
     assert body["error"]["_tag"] == "ConflictError"
 
 
@@ -148,7 +153,7 @@ async def test_what_is_ours_cannot_be_registered(
 ) -> None:
     """F-20: Fairlead's own keys and subjects are refused, where a request could be a command."""
     with pytest.raises(InvalidRequest) as refusal:
-        await sources.register(SourceRegistration(key=key, subject=subject))
+        await sources.register("default", SourceRegistration(key=key, subject=subject))
 
     assert refusal.value.body.field == field
 
@@ -172,15 +177,15 @@ async def test_what_is_no_registration_is_refused_with_a_typed_error(
     sources: RegisteredSources, body: bytes
 ) -> None:
     """F-01, F-20: every malformed registration gets an answer."""
-    answer = await answer_of(SourceRegistration, body, sources.register)
+    answer = await answer_of(SourceRegistration, body, partial(sources.register, "default"))
 
     assert answer["error"]["_tag"] == "InvalidRequestError"
 
 
 async def test_sessions_wait_only_for_a_source_that_says_so(sources: RegisteredSources) -> None:
     """F-06: a missing service delays the first turn only when its source is required."""
-    await sources.register(source("acme/a"))
-    await sources.register(source("acme/b").model_copy(update={"required": True}))
+    await sources.register("default", source("acme/a"))
+    await sources.register("default", source("acme/b").model_copy(update={"required": True}))
 
     sample = ContextSample(observations=await sources.observe(REQUEST))
 
@@ -190,11 +195,11 @@ async def test_sessions_wait_only_for_a_source_that_says_so(sources: RegisteredS
 async def test_there_is_a_limit(sources: RegisteredSources) -> None:
     """F-20: a loop that registers sources cannot fill the sample."""
     for at in range(SOURCES_MAX):
-        await sources.register(source(f"acme/{at}"))
+        await sources.register("default", source(f"acme/{at}"))
 
     with pytest.raises(LimitReached):
-        await sources.register(source("acme/more"))
-    await sources.register(source("acme/0"))
+        await sources.register("default", source("acme/more"))
+    await sources.register("default", source("acme/0"))
 
 
 async def test_what_is_taken_back_follows_the_removal_rules(
@@ -202,23 +207,23 @@ async def test_what_is_taken_back_follows_the_removal_rules(
 ) -> None:
     """F-11, F-21: the sample lacks the source, and the model reads its removal text."""
     set_loader(eventlog, "acme/a", {"data": WEATHER})
-    await sources.register(source("acme/a"))
+    await sources.register("default", source("acme/a"))
     baseline = epoch.initialise(ContextSample(observations=await sources.observe(REQUEST)))
     assert isinstance(baseline, epoch.Baseline)
 
-    remaining = await sources.remove(RemoveSource(key="acme/a"))
+    remaining = await sources.remove("default", RemoveSource(key="acme/a"))
 
     assert remaining.sources == ()
     sample = ContextSample(observations=await sources.observe(REQUEST))
     assert epoch.reconcile(baseline.snapshot, sample) == epoch.Updated("No weather.", {})
-    assert await sources.remove(RemoveSource(key="acme/a")) == remaining
+    assert await sources.remove("default", RemoveSource(key="acme/a")) == remaining
 
 
 async def test_a_loader_may_say_that_there_is_nothing_now(
     eventlog: EventLog, sources: RegisteredSources
 ) -> None:
     """F-11: the source is absent, which is not unavailable."""
-    await sources.register(source("acme/a"))
+    await sources.register("default", source("acme/a"))
     set_loader(eventlog, "acme/a", {"data": None})
 
     assert await sources.observe(REQUEST) == ()
@@ -228,8 +233,8 @@ async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
     eventlog: EventLog, sources: RegisteredSources
 ) -> None:
     """F-10, F-21: a dead service stays registered, and each source has its own timeout."""
-    await sources.register(source("acme/gone"))
-    await sources.register(source("acme/hung", timeout_ms=20))
+    await sources.register("default", source("acme/gone"))
+    await sources.register("default", source("acme/hung", timeout_ms=20))
     set_loader(eventlog, "acme/hung", {"data": WEATHER}, asyncio.Event().wait)
 
     absent, hung = await sources.observe(REQUEST)
@@ -268,8 +273,8 @@ async def test_rubbish_is_unavailable_with_a_typed_reason(
     eventlog: EventLog, sources: RegisteredSources, answer: object, why: str
 ) -> None:
     """F-17, F-22: a bad answer of one service affects neither the others nor the session."""
-    await sources.register(source("acme/bad"))
-    await sources.register(source("acme/good"))
+    await sources.register("default", source("acme/bad"))
+    await sources.register("default", source("acme/good"))
     set_loader(eventlog, "acme/bad", answer)
     set_loader(eventlog, "acme/good", {"data": WEATHER})
 
@@ -286,12 +291,25 @@ async def test_a_registration_outlives_the_process_that_took_it(
 ) -> None:
     """F-50: every worker asks the same sources, also after a restart."""
     set_loader(eventlog, "acme/a", {"data": WEATHER})
-    await sources.register(source("acme/a"))
+    await sources.register("default", source("acme/a"))
 
-    (observation,) = await RegisteredSources(eventlog, "default", 1.0).observe(REQUEST)
+    (observation,) = await RegisteredSources(eventlog, 1.0).observe(REQUEST)
 
     assert observation.key == "acme/a"
-    assert await RegisteredSources(eventlog, "other", 1.0).observe(REQUEST) == ()
+
+
+async def test_a_tenant_observes_only_its_own_sources(
+    eventlog: EventLog, sources: RegisteredSources
+) -> None:
+    """B9: a registration of one tenant never reaches the sessions of another."""
+    set_loader(eventlog, "acme/a", {"data": WEATHER})
+    await sources.register("default", source("acme/a"))
+
+    other = REQUEST.model_copy(update={"tenant": "rival"})
+
+    assert await sources.observe(other) == ()
+    with pytest.raises(InvalidRequest, match=r"must begin with fairlead\.app\.rival\."):
+        await sources.register("rival", source("acme/a"))
 
 
 class FlakySources(MemorySources):
@@ -313,14 +331,14 @@ async def test_a_register_that_cannot_be_read_removes_nothing(
     flaky = FlakySources()
     eventlog = replace(eventlog, sources=flaky)
     set_loader(eventlog, "acme/a", {"data": WEATHER})
-    sources = RegisteredSources(eventlog, "default", 1.0, fresh_s=0.0)
-    await sources.register(source("acme/a"))
+    sources = RegisteredSources(eventlog, 1.0, fresh_s=0.0)
+    await sources.register("default", source("acme/a"))
     await sources.observe(REQUEST)
     flaky.away = True
 
     (observation,) = await sources.observe(REQUEST)
     request = ObserveContext(location=LocationRef(directory=str(tmp_path)))
-    blind = Observer(Config(), RegisteredSources(eventlog, "default", 1.0))
+    blind = Observer(Config(), RegisteredSources(eventlog, 1.0))
     answer = await answer_of(
         ObserveContext, request.model_dump_json(by_alias=True).encode(), blind.observe
     )
@@ -335,7 +353,7 @@ async def test_a_registration_that_nobody_can_read_is_left_out(
     """F-18: a newer release may have written the registration."""
     await eventlog.sources.add("default", "acme/odd", b"{}")
     set_loader(eventlog, "acme/a", {"data": WEATHER})
-    await sources.register(source("acme/a"))
+    await sources.register("default", source("acme/a"))
 
     assert [observation.key for observation in await sources.observe(REQUEST)] == ["acme/a"]
 
@@ -345,7 +363,7 @@ async def test_other_services_speak_after_the_built_in_sources(
 ) -> None:
     """F-25: the keys do not matter."""
     set_loader(eventlog, "aaa/a", {"data": WEATHER})
-    await sources.register(source("aaa/a"))
+    await sources.register("default", source("aaa/a"))
     request = ObserveContext(location=LocationRef(directory=str(tmp_path)))
 
     sample = await Observer(Config(), sources).observe(request)

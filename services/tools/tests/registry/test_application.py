@@ -113,7 +113,13 @@ def application_tools(
     )
     harness.registry.refresh_with(records.refresh)
     worker = harness.worker()
-    verbs = ToolVerbs(records, harness.registry, worker.lifecycle, read_pauses_s)
+    verbs = ToolVerbs(
+        records,
+        harness.registry,
+        worker.lifecycle,
+        harness.eventlog.client_consumers,
+        read_pauses_s,
+    )
     return ApplicationTools(harness, verbs, worker)
 
 

@@ -93,7 +93,9 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.read_last(MESSAGES.name)
     + _READ_APPROVALS
     + may.publish(*APPROVALS.subjects)
-    + may.create_consumer(EVENTS.name, "*"),
+    + may.create_consumer(EVENTS.name, "*")
+    + may.publish(f"{may.API}.CONSUMER.DELETE.{EVENTS.name}.*")
+    + may.publish(f"{may.API}.CONSUMER.INFO.{EVENTS.name}.*"),
     "runner": _WRITE_LOG
     + _WRITE_SNAPSHOTS
     + _LEAVE_WAKES

@@ -15,6 +15,7 @@ from fairlead_eventlog.jetstream.registers.snapshots import JetStreamSnapshots
 from fairlead_eventlog.jetstream.registers.sources import JetStreamSources
 from fairlead_eventlog.jetstream.registers.tool_registrations import JetStreamToolRegistrations
 from fairlead_eventlog.jetstream.requests import NatsRequests
+from fairlead_eventlog.jetstream.streams.client_consumers import JetStreamClientConsumers
 from fairlead_eventlog.jetstream.streams.dead_letters import JetStreamDeadLetters
 from fairlead_eventlog.jetstream.streams.feed import JetStreamFeed
 from fairlead_eventlog.jetstream.streams.outputs import JetStreamOutputs
@@ -82,6 +83,7 @@ async def connect(
             outputs=JetStreamOutputs(link),
             requests=NatsRequests(link),
             feed=JetStreamFeed(link),
+            client_consumers=JetStreamClientConsumers(link),
             dead_letters=JetStreamDeadLetters(link),
             approvals=JetStreamApprovals(link),
             complaint=link.complaint,

@@ -1,6 +1,7 @@
 """An event log in memory: every port without a server, tested by the same contract suite."""
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.memory.client_consumers import MemoryClientConsumers
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_eventlog.memory.deltas import MemoryDeltas
 from fairlead_eventlog.memory.feed import MemoryFeed
@@ -38,6 +39,7 @@ def memory_eventlog() -> EventLog:
         outputs=MemoryOutputs(),
         requests=MemoryRequests(),
         feed=MemoryFeed(),
+        client_consumers=MemoryClientConsumers(),
         dead_letters=MemoryDeadLetters(),
         approvals=MemoryApprovals(),
         complaint=lambda: None,

@@ -42,14 +42,14 @@ class MemorySources:
     def __init__(self) -> None:
         self._sources: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
 
-    async def add(self, pool: str, key: str, body: bytes) -> bytes:
-        return self._sources[pool].setdefault(key, body)
+    async def add(self, tenant: TenantId, key: str, body: bytes) -> bytes:
+        return self._sources[tenant].setdefault(key, body)
 
-    async def remove(self, pool: str, key: str) -> None:
-        self._sources[pool].pop(key, None)
+    async def remove(self, tenant: TenantId, key: str) -> None:
+        self._sources[tenant].pop(key, None)
 
-    async def get_all(self, pool: str) -> dict[str, bytes]:
-        return dict(sorted(self._sources[pool].items()))
+    async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
+        return dict(sorted(self._sources[tenant].items()))
 
 
 class MemoryApprovals:

@@ -42,7 +42,7 @@ class RegisterTool(ToolRegistrationKey):
     timeout_ms: int = Field(default=120_000, ge=1, le=30 * DAY_MS)
     retry: RetryClass = "once"
     action: ToolName | None = None
-    """The action that permission rules name. Absent: the name of the tool."""
+    """Permission rules name `app:` and this action. Absent: `app:` and the name of the tool."""
     ttl_ms: int | None = Field(default=None, ge=1000, le=30 * DAY_MS)
     """The registration ends if it is not renewed for so long. Absent: it does not expire."""
 

@@ -51,6 +51,7 @@ VERBS: Final[dict[str, VerbRule]] = {
     "question.reply": _ingest("ask:reply"),
     "question.reject": _ingest("ask:reply"),
     "question.list": _ingest("session:read"),
+    "feed.open": _ingest("session:read"),
     "approval.list": _ingest("session:read"),
     "approval.remove": _ingest("approval:save"),
     "ask.expire": _ingest(None),

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError, NoResponders
+from fairlead_schema import subjects
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.context import (
     Observation,
@@ -22,6 +23,7 @@ from fairlead_schema.context import (
     Value,
 )
 from fairlead_schema.errors import Conflict, InvalidRequest, LimitReached
+from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
 from fairlead_tools.context.reader import unavailable
 
@@ -31,8 +33,6 @@ ANSWER_BYTES_MAX: Final = 64 * 1024
 SOURCES_MAX: Final = 32
 # A registration by another worker is seen here after this long.
 FRESH_S: Final = 1.0
-# Subjects of Fairlead and of the NATS server: a loader there would receive commands.
-RESERVED: Final = ("fairlead.", "$", "_")
 
 
 class LoaderAnswer(Model):
@@ -49,60 +49,62 @@ _ANSWER = CommandAnswer[LoaderAnswer]
 
 
 class RegisteredSources:
-    """The registered sources of one pool."""
+    """The sources that services registered, each for one tenant."""
 
-    def __init__(
-        self, eventlog: EventLog, pool: str, timeout_s: float, *, fresh_s: float = FRESH_S
-    ) -> None:
+    def __init__(self, eventlog: EventLog, timeout_s: float, *, fresh_s: float = FRESH_S) -> None:
         self._eventlog = eventlog
-        self._pool = pool
         self._timeout_s = timeout_s
         self._fresh_s = fresh_s
-        self._known: tuple[float, tuple[SourceRegistration, ...]] | None = None
+        self._known: dict[TenantId, _KnownSources] = {}
 
-    async def register(self, registration: SourceRegistration) -> SourceRegistration:
-        """Register a source. Raises InvalidRequest, Conflict, LimitReached."""
+    async def register(
+        self, tenant: TenantId, registration: SourceRegistration
+    ) -> SourceRegistration:
+        """Register a source of a tenant. Raises InvalidRequest, Conflict, LimitReached."""
         if registration.key.startswith("core/"):
             raise InvalidRequest("core/ is Fairlead's own namespace", kind="Body", field="key")
-        if registration.subject.startswith(RESERVED):
-            raise InvalidRequest("the subject is reserved", kind="Body", field="subject")
-        keys = {source.key for source in await self._load()}
+        prefix = subjects.application_tool_prefix(tenant)
+        if not registration.subject.startswith(prefix):
+            reason = f"subject: it must begin with {prefix}"
+            raise InvalidRequest(reason, kind="Body", field="subject")
+        keys = {source.key for source in await self._load(tenant)}
         if registration.key not in keys and len(keys) >= SOURCES_MAX:
-            raise LimitReached(f"A pool has at most {SOURCES_MAX} registered sources")
+            raise LimitReached(f"A tenant has at most {SOURCES_MAX} registered sources")
         body = registration.model_dump_json(by_alias=True).encode()
-        stored = await self._eventlog.sources.add(self._pool, registration.key, body)
-        self._known = None
+        stored = await self._eventlog.sources.add(tenant, registration.key, body)
+        self._known.pop(tenant, None)
         if stored != body:
             raise Conflict("Another source has this key", registration.key)
         return registration
 
-    async def remove(self, command: RemoveSource) -> SourceRegistrations:
+    async def remove(self, tenant: TenantId, command: RemoveSource) -> SourceRegistrations:
         """Remove a source. Removing an unknown source succeeds."""
-        await self._eventlog.sources.remove(self._pool, command.key)
-        return SourceRegistrations(sources=await self._load())
+        await self._eventlog.sources.remove(tenant, command.key)
+        return SourceRegistrations(sources=await self._load(tenant))
 
     async def observe(self, request: ObserveContext) -> tuple[Observation, ...]:
-        """Observe every registered source, in key order. Raises LogError if they are unknown."""
-        sources = await self._current()
+        """Observe every source of the tenant, in key order. Raises LogError if they are unknown."""
+        sources = await self._current(request.tenant)
         observations = await asyncio.gather(*(self._ask(source, request) for source in sources))
         return tuple(observation for observation in observations if observation is not None)
 
-    async def _current(self) -> tuple[SourceRegistration, ...]:
-        if self._known is not None and time.monotonic() - self._known[0] < self._fresh_s:
-            return self._known[1]
+    async def _current(self, tenant: TenantId) -> tuple[SourceRegistration, ...]:
+        known = self._known.get(tenant)
+        if known is not None and time.monotonic() - known.at < self._fresh_s:
+            return known.sources
         try:
-            return await self._load()
+            return await self._load(tenant)
         except LogError:
             # While the log is unavailable the last known registrations are used.
-            if self._known is None:
+            if known is None:
                 raise
-            return self._known[1]
+            return known.sources
 
-    async def _load(self) -> tuple[SourceRegistration, ...]:
-        bodies = await self._eventlog.sources.get_all(self._pool)
+    async def _load(self, tenant: TenantId) -> tuple[SourceRegistration, ...]:
+        bodies = await self._eventlog.sources.get_all(tenant)
         parsed = map(_parse_registration, bodies.values())
         sources = tuple(source for source in parsed if source is not None)
-        self._known = (time.monotonic(), sources)
+        self._known[tenant] = _KnownSources(time.monotonic(), sources)
         return sources
 
     async def _ask(self, source: SourceRegistration, request: ObserveContext) -> Observation | None:
@@ -118,6 +120,11 @@ class RegisteredSources:
         except BadAnswer as error:
             why, reason = error.details
         return unavailable(source.key, why, reason, required=source.required)
+
+
+class _KnownSources(NamedTuple):
+    at: float
+    sources: tuple[SourceRegistration, ...]
 
 
 class _Why(NamedTuple):

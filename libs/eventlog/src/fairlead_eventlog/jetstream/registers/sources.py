@@ -13,6 +13,7 @@ from fairlead_eventlog.jetstream.link import (
 )
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.streams import SOURCES
+from fairlead_schema.ids import TenantId
 
 BATCH: Final = 256
 
@@ -23,8 +24,8 @@ class JetStreamSources:
     def __init__(self, link: NatsLink) -> None:
         self._link = link
 
-    async def add(self, pool: str, key: str, body: bytes) -> bytes:
-        subject = _subject(pool, key)
+    async def add(self, tenant: TenantId, key: str, body: bytes) -> bytes:
+        subject = _subject(tenant, key)
         try:
             await self._link.store(subject, body, headers={EXPECTED_LAST: "0"})
         except ServerRefusal as refusal:
@@ -36,14 +37,14 @@ class JetStreamSources:
             raise LogUnavailable("the source was not registered") from error
         return body
 
-    async def remove(self, pool: str, key: str) -> None:
-        await purge_subject(self._link, SOURCES.name, _subject(pool, key))
+    async def remove(self, tenant: TenantId, key: str) -> None:
+        await purge_subject(self._link, SOURCES.name, _subject(tenant, key))
 
-    async def get_all(self, pool: str) -> dict[str, bytes]:
+    async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
         sources: dict[str, bytes] = {}
         first, more = 1, 1
         while more:
-            subject = f"{_subject(pool, '')}>"
+            subject = f"{_subject(tenant, '')}>"
             page, more = await self._link.read_subject(
                 SOURCES.name, subject, first=first, batch=BATCH
             )
@@ -53,9 +54,9 @@ class JetStreamSources:
         return dict(sorted(sources.items()))
 
 
-def _subject(pool: str, key: str) -> str:
+def _subject(tenant: TenantId, key: str) -> str:
     """Keys may hold the special characters of subjects, so a subject holds them in hexadecimal."""
-    return f"$KV.fairlead-source.{pool}.{key.encode().hex()}"
+    return f"$KV.fairlead-source.{tenant}.{key.encode().hex()}"
 
 
 def _key(subject: str) -> str:

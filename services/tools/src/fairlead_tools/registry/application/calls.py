@@ -15,9 +15,28 @@ from fairlead_schema.ids import TenantId
 from fairlead_schema.tools.content import RetryClass
 from fairlead_service.ids import now_ms
 from fairlead_tools.registry.json_schema import Document, document_model, input_model
-from fairlead_tools.registry.registry import describe_errors
+from fairlead_tools.registry.registry import InvalidTool, describe_errors
 from fairlead_tools.registry.tool import CallContext, CallFailed, Deferred, Result, Tool
 
+ACTION_PREFIX: Final = "app:"
+"""Permission rules name application tools with it, so that no rule for a built-in tool fits one."""
+RESERVED_NAMES: Final = frozenset(
+    [
+        "read",
+        "write",
+        "edit",
+        "apply_patch",
+        "glob",
+        "grep",
+        "bash",
+        "todowrite",
+        "question",
+        "webfetch",
+        "websearch",
+        "skill",
+        "task",
+    ]
+)
 # No responder means that nothing ran: a service that restarts gets a moment.
 PAUSES_S: Final = (0.2, 0.5, 1.0)
 # The worker's own limit comes later, so that the error can say what is known of the outcome.
@@ -32,6 +51,8 @@ def tool_from_record(
     pauses_s: tuple[float, ...] = PAUSES_S,
 ) -> Tool:
     """The tool that a record describes. Raises InvalidTool."""
+    if record.name in RESERVED_NAMES:
+        raise InvalidTool(f"{record.name} is the name of a built-in tool: choose another name")
     content = record.model_dump(exclude={"since", "expires", "ttl_ms"})
     queue = record.mode == "queue"
     return Tool(
@@ -42,7 +63,7 @@ def tool_from_record(
         execute=partial(enqueue_call, eventlog, record)
         if queue
         else partial(request_answer, eventlog, record, pauses_s=pauses_s),
-        action=record.action,
+        action=f"{ACTION_PREFIX}{record.action or record.name}",
         retry=record.retry,
         timeout_s=MARGIN_S if queue else record.timeout_ms / 1000 + MARGIN_S,
         version=sha256(json.dumps(content, sort_keys=True).encode()).hexdigest(),

@@ -7,6 +7,7 @@ from typing import Annotated, Final, TypeAlias
 from faststream import Context
 
 from fairlead_eventlog.errors import SessionErased
+from fairlead_eventlog.ports import ClientConsumers
 from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_schema import subjects
 from fairlead_schema.commands.application_tools import (
@@ -19,12 +20,13 @@ from fairlead_schema.commands.application_tools import (
     ToolRegistrationKey,
     ToolUnregistered,
 )
-from fairlead_schema.errors import Conflict, Refused
+from fairlead_schema.errors import Conflict, InvalidRequest, Refused
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 from fairlead_service.audit import audit_command
 from fairlead_service.rpc.answers import Refusals
-from fairlead_service.rpc.server import ANY_TENANT, Handler, RpcServer, TenantParam
+from fairlead_service.rpc.caller import by_own_client, current_caller
+from fairlead_service.rpc.server import Handler, RpcServer, TenantParam
 from fairlead_session.calls.lifecycle import Outcome
 from fairlead_session.fold.calls import find_call
 from fairlead_session.state.calls import UnsettledCall
@@ -48,10 +50,21 @@ class ToolVerbs:
     records: ToolRecords
     registry: Registry
     calls: CallLifecycle
+    consumers: ClientConsumers
     read_pauses_s: tuple[float, ...] = READ_PAUSES_S
 
     async def register(self, tenant: TenantId, command: RegisterTool) -> RegisteredTool:
-        return await self.records.register(tenant, command)
+        """Register a tool. The queue of a tenant's own client gets a consumer to pull from."""
+        caller = current_caller()
+        if command.mode != "queue" or caller is None or not by_own_client():
+            return await self.records.register(tenant, command)
+        prefix = f"{subjects.queued_tool_prefix(tenant)}{caller}."
+        if not command.subject.startswith(prefix):
+            reason = f"subject: your queue must begin with {prefix}"
+            raise InvalidRequest(reason, kind="Body", field="subject")
+        registered = await self.records.register(tenant, command)
+        await self.consumers.open_jobs(tenant, caller)
+        return registered
 
     async def unregister(self, tenant: TenantId, command: ToolRegistrationKey) -> ToolUnregistered:
         return ToolUnregistered(
@@ -155,7 +168,7 @@ def serve(server: RpcServer) -> None:
         "tool.settle": settle,
     }
     for verb, handler in handlers.items():
-        server.serve(verb, subjects.api(ANY_TENANT, verb), handler)
+        server.serve_verb(verb, handler)
 
 
 async def _never_run(_request: object, _context: object) -> object:
