@@ -4,6 +4,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -90,6 +91,8 @@ async def open_client(
         # The client would try for ever. The caller wants to log that it waits.
         await asyncio.wait_for(connection, CONNECT_S)
     except (OSError, nats.errors.Error, TimeoutError) as error:
+        with suppress(Exception):  # A refused client may hold its socket still.
+            await client.close()
         reason = f": {last_errors[0]}" if last_errors else ""
         raise LogUnavailable(f"NATS at {address} cannot be reached{reason}") from error
     return client

@@ -1,0 +1,225 @@
+"""Every identity against every kind of subject, on a real server under the generated configuration."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from fairlead_cli.embedded.ports import free_port
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.grants.key_directory import KeyDirectory
+from fairlead_eventlog.grants.services import SERVICE_IDENTITIES, ServiceIdentity
+from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.provision import provision
+from fairlead_schema.identity.principal import Principal
+from fairlead_schema.identity.scopes import scopes_of
+from fairlead_schema.identity.verbs import VERBS
+from fairlead_schema.subjects import Address, log
+from fairlead_service import ids
+from fairlead_testing.nats import Server
+from fairlead_testing.nats_probe import probe
+
+pytestmark = pytest.mark.integration
+
+API: Final = "$JS.API"
+SUBJECTS: Final = {
+    "log": "fairlead.log.acme.1.ses_x",
+    "commit": "fairlead.commit.acme.1.ses_x",
+    "wake": "fairlead.wake.acme.1.ses_x",
+    "lane": "fairlead.lane",
+    "timer": "fairlead.timer.acme.1.ses_x",
+    "due": "fairlead.due.acme.1.ses_x",
+    "tool": "fairlead.tool.default.acme.ses_x",
+    "prompt": "fairlead.prompt.acme.ses_x",
+    "receipt": "fairlead.receipt.acme.ses_x.msg_x",
+    "event": "fairlead.event.acme.ses_x.session.created",
+    "delta": "fairlead.delta.acme.ses_x",
+    "message": "fairlead.message.acme.msg_x",
+    "dead": "fairlead.dead.tests",
+    "ping": "fairlead.ping.worker",
+    "observe": "fairlead.observe.default",
+    "tooling": "fairlead.tooling.default",
+    "spending": "fairlead.spending.acme",
+    "app": "fairlead.app.acme.double",
+    "job": "fairlead.job.acme.key:one.later",
+    "verb of ingest": "fairlead.api.acme.session.interrupt",
+    "own verb of ingest": "fairlead.as.acme.key:one.session.interrupt",
+    "verb of tools": "fairlead.api.acme.tool.register",
+    "own verb of tools": "fairlead.as.acme.key:one.tool.register",
+    "verb of services": "fairlead.api.acme.permission.recheck",
+    "snapshot": "$KV.fairlead-snapshot.acme.ses_x",
+    "checkpoint": "$KV.fairlead-checkpoint.feed-0",
+    "approval": "$KV.fairlead-approval.acme.project",
+    "source": "$KV.fairlead-source.acme.00",
+    "registration": "$KV.fairlead-registration.acme.a.b.-",
+    "output": "$O.fairlead-output.C.acme.ses_x.out.x",
+    "all": ">",
+    "system": "$SYS.REQ.SERVER.PING",
+    "foreign inbox": "_INBOX_somebody.x",
+}
+STREAM_SUBJECTS: Final = {
+    "read log": f"{API}.STREAM.MSG.GET.LOG-0",
+    "read log in batches": f"{API}.DIRECT.GET.LOG-0",
+    "purge log": f"{API}.STREAM.PURGE.LOG-0",
+    "follow log": f"{API}.CONSUMER.CREATE.LOG-0.tests",
+    "follow log with a filter": f"{API}.CONSUMER.CREATE.LOG-0.tests.fairlead.log.acme.1.ses_x",
+    "take wakes": f"{API}.CONSUMER.MSG.NEXT.WAKES.runner-acme",
+    "purge wakes": f"{API}.STREAM.PURGE.WAKES",
+    "take tools": f"{API}.CONSUMER.MSG.NEXT.TOOLS.tools-default",
+    "ack tools": "$JS.ACK.TOOLS.tools-default.1.1.1.1.0",
+    "take due timers": f"{API}.CONSUMER.MSG.NEXT.TIMERS.due",
+    "take prompts": f"{API}.CONSUMER.MSG.NEXT.PROMPTS.ingest",
+    "read approvals": f"{API}.STREAM.MSG.GET.KV_fairlead-approval",
+    "read snapshots": f"{API}.DIRECT.GET.KV_fairlead-snapshot",
+    "read outputs": f"{API}.STREAM.MSG.GET.OBJ_fairlead-output",
+    "purge outputs": f"{API}.STREAM.PURGE.OBJ_fairlead-output",
+    "read dead letters": f"{API}.STREAM.MSG.GET.DEAD",
+    "create stream": f"{API}.STREAM.CREATE.TESTS",
+    "delete log": f"{API}.STREAM.DELETE.LOG-0",
+    "list streams": f"{API}.STREAM.NAMES",
+    "account": f"{API}.INFO",
+}
+PUBLISHED: Final = SUBJECTS | STREAM_SUBJECTS
+
+_READ: Final = {"read log", "read log in batches"}
+_WRITE: Final = _READ | {"log", "snapshot", "read snapshots", "wake", "lane", "dead"}
+MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
+    "ingest": _WRITE
+    | {"receipt", "message", "approval", "read approvals", "take prompts", "purge wakes", "ping"},
+    "runner": _WRITE
+    | {"take wakes", "take due timers", "timer", "tool", "delta", "observe", "tooling"}
+    | {"spending", "verb of ingest", "ping"},
+    "tools": _WRITE
+    | {"take tools", "ack tools", "tool", "delta", "app", "job", "ping", "verb of ingest"}
+    | {"registration", "source", "output", "read outputs", "purge outputs", "read approvals"},
+    "projector": _READ
+    | {"purge log", "follow log", "wake", "lane", "purge wakes", "dead", "event", "checkpoint"}
+    | {"read approvals", "purge outputs", "verb of services"},
+    "gateway": _READ | {"read snapshots", "read outputs", "verb of ingest", "verb of tools"},
+    "provision": {"create stream", "delete log", "follow log"},
+    "operator": set(PUBLISHED) - {"all"},
+}
+_SERVED_BY_INGEST: Final = {"verb of ingest", "own verb of ingest", "verb of services"}
+MAY_SUBSCRIBE: Final[dict[ServiceIdentity, set[str]]] = {
+    "ingest": {"commit", *_SERVED_BY_INGEST},
+    "runner": {"commit", "lane", "ping"},
+    "tools": {"commit", "ping", "observe", "tooling", "verb of tools", "own verb of tools"},
+    "projector": {"commit", "spending"},
+    "gateway": {"commit", "delta"},
+    "provision": set(),
+    "operator": set(SUBJECTS),
+}
+
+ACME: Final = Principal("key:one", "acme", scopes_of(["admin"]))
+VIEWER: Final = Principal("key:eyes", "acme", scopes_of(["viewer"]))
+RIVAL: Final = Principal("service:shop", "rival", scopes_of(["admin"]))
+PRINCIPALS: Final = (ACME, VIEWER, RIVAL)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyDirectory:
+    directory = KeyDirectory(tmp_path_factory.mktemp("nats") / "keys")
+    directory.write(PRINCIPALS)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def guarded(keys: KeyDirectory) -> Iterator[Server]:
+    """A server under the generated configuration."""
+    running = Server(keys.root.parent, free_port(), more='include "keys/auth.conf"')
+    running.start()
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+@pytest.mark.parametrize("identity", SERVICE_IDENTITIES)
+async def test_a_service_uses_its_own_subjects_and_no_others(
+    identity: ServiceIdentity, guarded: Server, keys: KeyDirectory
+) -> None:
+    """B9: a service that is taken over reaches only what it needs for its work."""
+    async with probe(keys.service_address(guarded.url, identity)) as service:
+        # A publish to a wildcard is a mistake of the client, so it is not tried.
+        published = {name: subject for name, subject in PUBLISHED.items() if name != "all"}
+
+        assert await service.publish(published) == MAY_PUBLISH[identity]
+        assert await service.subscribe(SUBJECTS) == MAY_SUBSCRIBE[identity]
+
+
+async def test_a_stranger_is_refused_at_the_door(guarded: Server) -> None:
+    """B9: nobody without a key connects, so there is no subject to try."""
+    with pytest.raises(LogUnavailable, match=r"(?i)authorization violation"):
+        async with open_link(guarded.address, name="stranger"):
+            pytest.fail("a stranger connected")
+
+
+@pytest.mark.parametrize("principal", PRINCIPALS, ids=lambda principal: principal.name)
+async def test_a_client_of_a_tenant_reaches_nothing_of_the_platform(
+    principal: Principal, guarded: Server, keys: KeyDirectory
+) -> None:
+    """B9: the log, the queues, the buckets and the API of streams belong to the services."""
+    own = {"prompt", "own verb of ingest", "own verb of tools"} if principal is ACME else set()
+    heard = {"event", "receipt", "delta"} if principal.tenant == "acme" else set()
+    served = {"app"} if principal is ACME else set()
+    async with probe(keys.principal_address(guarded.url, principal)) as client:
+        published = {name: subject for name, subject in PUBLISHED.items() if name != "all"}
+
+        assert await client.publish(published) == own
+        assert await client.subscribe(SUBJECTS) == heard | served
+
+
+@pytest.mark.parametrize("principal", PRINCIPALS, ids=lambda principal: principal.name)
+async def test_a_client_calls_the_verbs_of_its_scopes_in_its_own_name(
+    principal: Principal, guarded: Server, keys: KeyDirectory
+) -> None:
+    """B9: grants follow the table of verbs, so HTTP and NATS cannot drift apart."""
+    allowed = {
+        verb for verb, rule in VERBS.items() if rule.scope is not None and principal.may(rule.scope)
+    }
+    async with probe(keys.principal_address(guarded.url, principal)) as client:
+        for tenant, name, expected in (
+            (principal.tenant, principal.name, allowed),
+            (principal.tenant, "key:another", set[str]()),
+            ("elsewhere", principal.name, set[str]()),
+        ):
+            verbs = {verb: f"fairlead.as.{tenant}.{name}.{verb}" for verb in VERBS}
+            assert await client.publish(verbs) == expected
+
+
+async def test_a_reply_subject_is_no_way_into_the_log(guarded: Server, keys: KeyDirectory) -> None:
+    """B9: in one account the server would store its acknowledgement where the reply points.
+
+    Tenants have accounts of their own, so that the reply stays in the account of the client.
+    """
+    await provision(keys.service_address(guarded.url, "provision"))
+    at = Address("rival", ids.session_id())
+    operator = keys.service_address(guarded.url, "operator")
+    async with (
+        connect(operator, name="test") as eventlog,
+        open_link(operator, name="test") as link,
+        probe(keys.principal_address(guarded.url, ACME)) as attacker,
+    ):
+        before = (await link.api("STREAM.INFO.PROMPTS"))["state"]["messages"]
+        await attacker.client.publish("fairlead.prompt.acme.ses_x", b"{}", reply=log(at))
+        await attacker.client.flush()
+        await attacker.client.jetstream().publish("fairlead.prompt.acme.ses_x", b"{}")
+
+        after = (await link.api("STREAM.INFO.PROMPTS"))["state"]["messages"]
+        assert after - before == 2
+        assert (await eventlog.log.head(at)).position == 0
+        positions = [await eventlog.shards.last_position(shard) for shard in range(8)]
+        assert sum(positions) == 0
+
+
+async def test_keys_are_private_and_outlive_a_second_writing(keys: KeyDirectory) -> None:
+    """B8: only the owner reads the seeds, and a repeated command keeps them."""
+    files = sorted(path for path in keys.root.iterdir())
+    seeds = {path: path.read_bytes() for path in files}
+
+    created = keys.write(PRINCIPALS)
+
+    assert created == []
+    assert {path: path.read_bytes() for path in files} == seeds
+    assert keys.root.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
