@@ -39,7 +39,9 @@ class Probe:
         for _ in range(2):
             await self.client.flush()
         return {
-            name for name, subject in subjects.items() if (kind, subject.lower()) not in self.refused
+            name
+            for name, subject in subjects.items()
+            if (kind, subject.lower()) not in self.refused
         }
 
 

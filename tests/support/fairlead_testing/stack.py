@@ -14,6 +14,7 @@ from fairlead_cli.client import Client
 from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_cli.embedded.stack import run_stack
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.grants.server_config import PLATFORM
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.ports import START
 from fairlead_schema import subjects
@@ -139,6 +140,14 @@ async def stack(
         ) as http,
     ):
         yield Stack(up, http, eventlog)
+        violations = refused_subjects(up)
+    assert not violations, f"a service used a subject without a grant: {violations}"
+
+
+def refused_subjects(up: RunningStack) -> list[str]:
+    """The lines of the server that say it refused a subject to a service of the platform."""
+    lines = up.log_path("nats").read_text().splitlines()
+    return [line for line in lines if "Violation" in line and f"{PLATFORM}/" in line]
 
 
 def _with_open_locations(config: Path | None, place: Path) -> Path:

@@ -125,7 +125,7 @@ async def test_a_loader_is_told_what_is_observed(
 async def test_a_second_service_with_one_key_is_refused(sources: RegisteredSources) -> None:
     """F-20: the error is typed; the first service stays and may register again."""
     first = source("acme/a")
-    other = SourceRegistration(key="acme/a", subject="elsewhere")
+    other = SourceRegistration(key="acme/a", subject="fairlead.app.default.elsewhere")
 
     assert await sources.register("default", first) == first
     assert await sources.register("default", first) == first

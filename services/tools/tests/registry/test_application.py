@@ -35,13 +35,14 @@ from fairlead_service.ids import now_ms
 from fairlead_service.rpc.answers import parse_tenant
 from fairlead_session.calls.output_bounds import LINES_MAX
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
+from fairlead_tools.builtin import builtins
 from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.registry.application import records as records_module
-from fairlead_tools.registry.application.calls import PAUSES_S, tool_from_record
+from fairlead_tools.registry.application.calls import PAUSES_S, RESERVED_NAMES, tool_from_record
 from fairlead_tools.registry.application.records import ToolRecords
 from fairlead_tools.registry.application.verbs import READ_PAUSES_S, ToolVerbs
-from fairlead_tools.registry.registry import Registry, Scope
+from fairlead_tools.registry.registry import ANYWHERE, Registry, Scope
 from services.tools.tests.conftest import Harness, answer_of, run_worker, tool, wait_until
 
 HERE = Scope("default", "/w")
@@ -525,17 +526,17 @@ async def test_a_tool_of_others_is_asked_about_and_denied_like_ours(
     (ask,) = [
         event for event in await application.harness.events() if isinstance(event, PermissionAsked)
     ]
-    assert (ask.request.action, ask.request.save) == ("sums", ("*",))
+    assert (ask.request.action, ask.request.save) == ("app:sums", ("*",))
     assert _queue(application).messages == []
 
     await application.call("double", id_="call_2", n=4)
     (settlement,) = await _settlements_with_rule(application, "deny")
-    assert settlement.startswith("Permission denied: sums")
+    assert settlement.startswith("Permission denied: app:sums")
 
 
 async def _settlements_with_rule(application: ApplicationTools, effect: str) -> list[str]:
     """Run a worker under a rule with this effect, and return the settlements."""
-    rule = {"action": "sums", "resource": "*", "effect": effect}
+    rule = {"action": "app:sums", "resource": "*", "effect": effect}
     rules = Config.model_validate({"permissions": [rule]}).rules
     harness = application.harness
     worker = ToolWorker(
@@ -544,6 +545,39 @@ async def _settlements_with_rule(application: ApplicationTools, effect: str) -> 
     async with run_worker(worker):
         await wait_until(lambda: not harness.jobs)
     return await harness.settlements()
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED_NAMES))
+async def test_a_registration_never_takes_the_name_of_a_built_in_tool(
+    application: ApplicationTools, name: str
+) -> None:
+    """B9: a tool that shadows `bash` would get the calls and the permissions of `bash`."""
+    answer = await application.ask("register", {**DOUBLE, "name": name})
+
+    assert answer["error"]["_tag"] == "InvalidRequestError"
+    assert "built-in tool" in answer["error"]["message"]
+
+
+def test_every_built_in_tool_has_a_reserved_name() -> None:
+    """B9: a new built-in tool reserves its name at once."""
+    search = {"websearch": {"any": {"url": "http://127.0.0.1/"}}}
+    offered = {tool.name for tool in builtins(Config.model_validate({"tools": search}))}
+
+    assert offered <= RESERVED_NAMES
+    assert RESERVED_NAMES - offered <= {"skill", "task", "websearch"}
+
+
+async def test_the_action_of_a_registration_fits_no_rule_for_a_built_in_tool(
+    application: ApplicationTools,
+) -> None:
+    """B9: a registration that names the action `read` is not permitted by a rule for `read`."""
+    await application.ask("register", {**DOUBLE, "action": "read"})
+
+    await application.harness.registry.refresh(ANYWHERE, sure=True)
+    tool = application.harness.registry.find("double")
+
+    assert tool is not None
+    assert tool.permission == "app:read"
 
 
 async def test_an_interrupt_ends_a_call_that_waits_in_a_queue(

@@ -1,0 +1,180 @@
+"""Keys and certificates in files: who connects, and what an error says when a file is wrong."""
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fairlead_cli.embedded.ports import free_port
+from fairlead_eventlog.errors import CredentialsUnusable, LogUnavailable
+from fairlead_eventlog.grants.key_directory import KeyDirectory
+from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.provision import missing_streams
+from fairlead_schema.nats_address import NatsAddress, redact_url
+from fairlead_testing.nats import Server
+
+pytestmark = pytest.mark.integration
+
+SECRET: Final = "planted-secret"
+TIMEOUT_S: Final = 30.0
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> KeyDirectory:
+    directory = KeyDirectory(tmp_path / "keys")
+    directory.write(())
+    return directory
+
+
+@pytest.fixture
+def guarded(keys: KeyDirectory) -> Iterator[Server]:
+    running = Server(keys.root.parent, free_port(), more='include "keys/auth.conf"')
+    running.start()
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+async def test_a_key_that_was_replaced_is_read_again_at_the_next_connection(
+    guarded: Server, keys: KeyDirectory
+) -> None:
+    """B8: keys rotate without a restart: new seed, new grants, one reload of the server."""
+    seed = keys.seed_file("operator")
+    reconnected = asyncio.Event()
+    async with open_link(keys.service_address(guarded.url, "operator"), name="test") as link:
+        link.on_reconnect(reconnected.set)
+        seed.unlink()
+        keys.write(())
+        assert guarded.process is not None
+        os.kill(guarded.process.pid, signal.SIGHUP)
+        async with asyncio.timeout(TIMEOUT_S):
+            await reconnected.wait()
+        assert (await link.api("STREAM.NAMES"))["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("prepare", "reason"),
+    [
+        (lambda _path: None, "No such file"),
+        (lambda path: path.write_text(SECRET), "not an nkey seed"),
+        (lambda path: path.write_text(""), "not an nkey seed"),
+    ],
+    ids=["missing", "rubbish", "empty"],
+)
+async def test_a_key_file_that_cannot_be_used_is_named_and_never_shown(
+    prepare: Callable[[Path], object], reason: str, guarded: Server, tmp_path: Path
+) -> None:
+    """B8: the error names the setting and the file, not what the file holds."""
+    path = tmp_path / "wrong.nk"
+    prepare(path)
+
+    with pytest.raises(CredentialsUnusable, match=reason) as error:
+        await missing_streams(NatsAddress(guarded.url, nkey_file=str(path)))
+
+    assert "nats.nkey_file" in str(error.value)
+    assert SECRET not in repr(error.value)
+
+
+async def test_an_address_with_a_password_never_shows_the_password(
+    guarded: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B8: neither the error nor any log line nor the value itself has the password."""
+    caplog.set_level(logging.DEBUG)
+    address = NatsAddress(f"nats://user:{SECRET}@127.0.0.1:{guarded.port}")
+
+    with pytest.raises(LogUnavailable) as error:
+        await missing_streams(address)
+
+    assert f"127.0.0.1:{guarded.port}" in str(error.value)
+    shown = (str(error.value), repr(error.value), str(address), repr(address), caplog.text)
+    assert not any(SECRET in text for text in shown)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("nats://user:pass@host:4222", "nats://host:4222"),
+        ("nats://token@host", "nats://host"),
+        ("tls://u:p@a:1,tls://u:p@b:2", "tls://a:1,tls://b:2"),
+        ("user:pass@host:4222", "host:4222"),
+        ("nats://user:p@ss@host", "nats://host"),
+        ("nats://host:4222", "nats://host:4222"),
+    ],
+)
+def test_a_redacted_address_has_no_user_and_no_password(url: str, shown: str) -> None:
+    """B8: the same rule for every place that shows an address."""
+    assert redact_url(url) == shown
+
+
+def make_certificates(directory: Path, name: str) -> tuple[Path, Path, Path]:
+    """An authority, and a certificate of it for 127.0.0.1: authority, certificate, key."""
+    ca_key, ca = directory / f"{name}-ca.key", directory / f"{name}-ca.pem"
+    key, request, cert = (directory / f"{name}.{end}" for end in ("key", "csr", "pem"))
+    extensions = directory / f"{name}.ext"
+    extensions.write_text("subjectAltName=IP:127.0.0.1\n")
+    new = ("openssl", "req", "-newkey", "rsa:2048", "-nodes")
+    authority = ("-x509", "-days", "2", "-addext", "keyUsage=critical,keyCertSign")
+    for command in (
+        (*new, *authority, "-keyout", ca_key, "-out", ca, "-subj", f"/CN={name}"),
+        (*new, "-keyout", key, "-out", request, "-subj", "/CN=nats"),
+        (
+            *("openssl", "x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key),
+            *("-CAcreateserial", "-days", "2", "-extfile", extensions, "-out", cert),
+        ),
+    ):
+        subprocess.run(command, check=True, capture_output=True)
+    return ca, cert, key
+
+
+@pytest.fixture
+def encrypted(keys: KeyDirectory) -> Iterator[Server]:
+    """A server that takes only encrypted connections of clients with a certificate."""
+    ca, cert, key = make_certificates(keys.root.parent, "ours")
+    tls = f'tls {{ cert_file: "{cert}", key_file: "{key}", ca_file: "{ca}", verify: true }}'
+    running = Server(keys.root.parent, free_port(), more=f'include "keys/auth.conf"\n{tls}')
+    running.start()
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+async def test_a_connection_is_encrypted_and_both_sides_are_proved(
+    encrypted: Server, keys: KeyDirectory, tmp_path: Path
+) -> None:
+    """B8: the settings name the authority, the certificate and its key."""
+    plain = keys.service_address(encrypted.url, "operator")
+    ca = str(tmp_path / "ours-ca.pem")
+    proved = replace(
+        plain, tls_ca=ca, tls_cert=str(tmp_path / "ours.pem"), tls_key=str(tmp_path / "ours.key")
+    )
+
+    assert await missing_streams(proved)
+    with pytest.raises(LogUnavailable):
+        await missing_streams(replace(plain, tls_ca=ca))
+
+
+async def test_a_server_of_another_authority_is_refused_with_its_reason(
+    encrypted: Server, keys: KeyDirectory, tmp_path: Path
+) -> None:
+    """B8: nobody between us and NATS reads along."""
+    foreign, cert, key = make_certificates(tmp_path, "foreign")
+    address = replace(
+        keys.service_address(encrypted.url, "operator"),
+        tls_ca=str(foreign),
+        tls_cert=str(cert),
+        tls_key=str(key),
+    )
+
+    with pytest.raises(LogUnavailable, match="certificate verify failed"):
+        await missing_streams(address)
+    with pytest.raises(CredentialsUnusable, match=r"nats\.tls_ca"):
+        await missing_streams(replace(address, tls_ca=str(tmp_path / "nowhere.pem")))
