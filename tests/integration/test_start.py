@@ -15,6 +15,8 @@ from fairlead_testing.nats import Server
 
 pytestmark = pytest.mark.integration
 
+PLANTED = "planted-password"
+
 
 async def ready(client: httpx.AsyncClient) -> tuple[int, str]:
     answer = await client.get("/readyz")
@@ -62,6 +64,48 @@ async def test_a_service_waits_for_nats_and_then_works(service: str, tmp_path: P
         assert await asyncio.wait_for(process.wait(), 60) is not None
         if server.process is not None:
             server.kill()
+
+
+@pytest.mark.parametrize("service", ["ingest", "runner", "tools", "gateway"])
+async def test_an_address_with_a_password_is_shown_nowhere(service: str, tmp_path: Path) -> None:
+    """B8: neither `/readyz` nor metrics nor logs nor documents hold the password of an address."""
+    server, port, log = Server(tmp_path, free_port()), free_port(), tmp_path / "service.log"
+    server.more = 'authorization { user: somebody, password: "another" }'
+    server.start()
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            f"fairlead_{service}",
+            env={
+                **os.environ,
+                "FAIRLEAD_NATS_URL": f"nats://somebody:{PLANTED}@127.0.0.1:{server.port}",
+                "FAIRLEAD_HEALTH_PORT": str(port),
+                "FAIRLEAD_GATEWAY_PORT": str(port),
+                "FAIRLEAD_LOG_LEVEL": "DEBUG",
+            },
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        async with (
+            asyncio.timeout(90),
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+        ):
+            while not _open(port):
+                await asyncio.sleep(0.05)
+            while "cannot be reached" not in log.read_text():
+                await asyncio.sleep(0.1)
+            pages = [
+                (await client.get(path)).text for path in ("/readyz", "/metrics", "/asyncapi.json")
+            ]
+    finally:
+        process.terminate()
+        await asyncio.wait_for(process.wait(), 60)
+        server.kill()
+
+    assert PLANTED not in "".join(pages)
+    assert PLANTED not in log.read_text()
 
 
 async def test_a_broken_configuration_stops_a_service_with_one_clear_line(tmp_path: Path) -> None:

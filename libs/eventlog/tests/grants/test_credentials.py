@@ -22,7 +22,7 @@ from fairlead_testing.nats import Server
 
 pytestmark = pytest.mark.integration
 
-SECRET: Final = "planted-secret"
+SECRET: Final = "planted-secret"  # noqa: S105 - it opens nothing
 TIMEOUT_S: Final = 30.0
 
 

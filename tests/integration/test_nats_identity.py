@@ -1,0 +1,147 @@
+"""Tenants' own clients over NATS: what their keys let them do, and in whose name it is written."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import nats
+import pytest
+import pytest_asyncio
+from nats.aio.client import Client
+
+from fairlead_schema import subjects
+from fairlead_schema.identity.principal import LOCAL
+from fairlead_schema.subjects import BY_HEADER, Address
+from fairlead_testing.stack import TIMEOUT_S, Stack, stack
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+CONFIG: Final = """
+[tools]
+probes = true
+
+[[agent.build.permissions]]
+action = "*"
+resource = "*"
+effect = "allow"
+
+[[agent.build.permissions]]
+action = "probe_pure"
+resource = "*"
+effect = "ask"
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def up(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    """A stack whose model must ask before it calls the probe tool."""
+    place: Path = tmp_path_factory.mktemp("stack")
+    for parent in (place, *place.parents[:2]):
+        parent.chmod(0o755)
+    config = place / "fairlead.toml"
+    config.write_text(f'{CONFIG}\n[location]\ndefault = "{place}"\n')
+    async with stack(place / "state", config=config) as running:
+        yield running
+
+
+@asynccontextmanager
+async def local_client(up: Stack) -> AsyncIterator[Client]:
+    """A client that has only its key file, as README shows."""
+    local = up.up.local_client
+    client = await nats.connect(
+        local.url, nkeys_seed=local.nkey_file, inbox_prefix=local.inbox_prefix
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def call(
+    client: Client, verb: str, body: object, headers: dict[str, str] | None = None
+) -> dict[str, Any]:
+    subject = subjects.as_principal(LOCAL.tenant, LOCAL.name, verb)
+    answer = await client.request(subject, json.dumps(body).encode(), 20, headers=headers)
+    parsed: dict[str, Any] = json.loads(answer.data)
+    return parsed
+
+
+async def test_a_client_drives_a_session_and_every_commit_names_it(up: Stack) -> None:
+    """B9: the subject names the principal; a header that names another is ignored."""
+    async with local_client(up) as client:
+        forged = {BY_HEADER: "service:somebody-else"}
+        created = await call(client, "session.create", {}, forged)
+        session = created["data"]["id"]
+        body = {"sessionID": session, "prompt": {"text": "hello"}}
+        assert (await call(client, "session.prompt", body, forged))["data"]["sessionID"] == session
+
+    log = await up.wait_until_rested(session)
+    callers = {recorded.event.type: recorded.by for recorded in log}
+    assert (callers["session.created"], callers["prompt.admitted"]) == ("local", "local")
+    assert callers["step.ended"] is None
+
+
+async def test_the_answer_always_needs_the_verb_with_its_own_scope(up: Stack) -> None:
+    """B9: a client that may answer asks cannot save an approval with the same verb."""
+    async with local_client(up) as client:
+        session = (await call(client, "session.create", {}))["data"]["id"]
+        text = """[[sim: tool=probe_pure args='{"key": "k"}' ; answer=done]]"""
+        await call(client, "session.prompt", {"sessionID": session, "prompt": {"text": text}})
+        await up.until(session, "permission.asked")
+        (request,) = (await call(client, "permission.list", {"sessionID": session}))["data"]["requests"]
+        reply = {"sessionID": session, "requestID": request["id"], "reply": "always"}
+
+        refused = await call(client, "permission.reply", reply)
+        approved = await call(client, "permission.approve", reply)
+
+    assert refused["error"]["_tag"] == "ForbiddenError"
+    assert "approval:save" in refused["error"]["message"]
+    assert "data" in approved
+    (replied,) = [
+        recorded
+        for recorded in await up.wait_until_rested(session)
+        if recorded.event.type == "permission.replied"
+    ]
+    assert replied.by == "local"
+
+
+async def test_a_client_reads_its_part_of_the_feed_from_its_own_consumer(up: Stack) -> None:
+    """B9: the platform makes the consumer with the filter; the client pulls and acknowledges."""
+    async with local_client(up) as client:
+        opened = (await call(client, "feed.open", {"after": 0}))["data"]
+        feed = await client.jetstream().pull_subscribe_bind(
+            consumer=opened["consumer"], stream=opened["stream"]
+        )
+        session = (await call(client, "session.create", {}))["data"]["id"]
+        async with asyncio.timeout(TIMEOUT_S):
+            seen: list[str] = []
+            while not any(session in subject for subject in seen):
+                for msg in await feed.fetch(10, timeout=5):
+                    await msg.ack()
+                    seen.append(msg.subject)
+        again = (await call(client, "feed.open", {}))["data"]
+
+    assert again == opened
+    assert {subject.split(".")[2] for subject in seen} == {"default"}
+
+
+async def test_a_published_prompt_gets_a_receipt_that_its_sender_may_read(up: Stack) -> None:
+    """B9: publish and forget, then read the one receipt whose subject the request names."""
+    async with local_client(up) as client:
+        session = (await call(client, "session.create", {}))["data"]["id"]
+        at, message_id = Address("default", session), "msg_published_by_a_client"
+        receipts = await client.subscribe(subjects.receipt(at, message_id))
+        await client.flush()
+        prompt = {"id": message_id, "prompt": {"text": "hello"}}
+        await client.jetstream().publish(subjects.prompt(at), json.dumps(prompt).encode())
+
+        heard = await receipts.next_msg(timeout=TIMEOUT_S)
+        read = await client.request(
+            f"$JS.API.DIRECT.GET.RECEIPTS.{subjects.receipt(at, message_id)}", b"", 10
+        )
+
+    assert json.loads(heard.data)["data"]["id"] == message_id
+    assert read.data == heard.data
