@@ -91,7 +91,9 @@ async def test_the_answer_always_needs_the_verb_with_its_own_scope(up: Stack) ->
         text = """[[sim: tool=probe_pure args='{"key": "k"}' ; answer=done]]"""
         await call(client, "session.prompt", {"sessionID": session, "prompt": {"text": text}})
         await up.until(session, "permission.asked")
-        (request,) = (await call(client, "permission.list", {"sessionID": session}))["data"]["requests"]
+        (request,) = (await call(client, "permission.list", {"sessionID": session}))["data"][
+            "requests"
+        ]
         reply = {"sessionID": session, "requestID": request["id"], "reply": "always"}
 
         refused = await call(client, "permission.reply", reply)

@@ -39,6 +39,7 @@ async def test_every_block_of_the_readme_runs_against_a_fresh_stack(up: Stack) -
             "FAIRLEAD_HTTP": up.up.http,
             "FAIRLEAD_TOKEN": up.up.token or "",
             "FAIRLEAD_NATS_URL": up.up.nats,
+            "FAIRLEAD_NATS_NKEY_FILE": str(up.up.local_client.nkey_file),
         },
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
