@@ -15,7 +15,7 @@ import pytest_asyncio
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.jetstream.client import open_client
-from fairlead_schema.nats_address import NatsAddress
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.record import Recorded
 from fairlead_testing.session_driver import events_of, say, wait_until_settled
 from fairlead_testing.stack import Stack, stack

@@ -16,7 +16,7 @@ from fairlead_cli.embedded.supervisor import SupervisedProcess
 from fairlead_cli.errors import ProcessFailed
 from fairlead_eventlog.provision import missing_streams, provision
 from fairlead_eventlog.streams import STREAMS
-from fairlead_schema.nats_address import NatsAddress
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_testing.embedded_servers import kill_and_wait, nats_on, postgres_on, run_processes
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,7 @@ from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.ports import START, Head
 from fairlead_eventlog.provision import provision
 from fairlead_schema.events import PromptAdmitted
-from fairlead_schema.nats_address import NatsAddress
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address

@@ -18,8 +18,8 @@ from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_schema import subjects
 from fairlead_schema.errors import Conflict, Refused, ServiceUnavailable
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.model import InputModel, Model
-from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.rpc.caller import current_caller
 from fairlead_service.rpc.server import ANY_TENANT, RpcServer, TenantParam
 from fairlead_testing.nats import Server

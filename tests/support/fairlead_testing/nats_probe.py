@@ -9,7 +9,7 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from fairlead_schema.nats_address import NatsAddress
+from fairlead_schema.identity.nats_address import NatsAddress
 
 # nats-py turns the server's words into small letters.
 _VIOLATION: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]+)"')

@@ -7,7 +7,7 @@ from fairlead_eventlog.errors import UnsafeChange
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, NatsLink, ServerRefusal
 from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consumers
-from fairlead_schema.nats_address import NatsAddress
+from fairlead_schema.identity.nats_address import NatsAddress
 
 _SECOND_NS: Final = 1_000_000_000
 # Changing one of these in place would drop messages or break readers.

@@ -17,7 +17,7 @@ from fairlead_eventlog.errors import CredentialsUnusable, LogUnavailable
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.provision import missing_streams
-from fairlead_schema.nats_address import NatsAddress, redact_url
+from fairlead_schema.identity.nats_address import NatsAddress, redact_url
 from fairlead_testing.nats import Server
 
 pytestmark = pytest.mark.integration

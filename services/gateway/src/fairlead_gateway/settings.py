@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from fairlead_gateway.http.origin_rules import OriginRules
 from fairlead_gateway.http.principal_limits import LimitSettings
 from fairlead_schema.commands.quota import QuotaLimits
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.ids import TenantId
-from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.configuration import Config, ConfigError

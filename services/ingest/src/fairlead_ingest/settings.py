@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.nats_address import NatsAddress
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
 
 

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict
 
 from fairlead_projector.sweep import TenantBudgets
 from fairlead_schema.commands.quota import QuotaLimits
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.ids import TenantId
-from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
 
 

@@ -19,8 +19,8 @@ from fairlead_projector.settings import ProjectorSettings
 from fairlead_schema import subjects
 from fairlead_schema.commands.quota import AskTenantTotals, QuotaLimits, TenantTotals
 from fairlead_schema.errors import Refused, ServiceUnavailable
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.ids import TenantId
-from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.rpc.answers import Refusals
 from fairlead_service.rpc.server import ANY_TENANT, RpcServer, TenantParam
 

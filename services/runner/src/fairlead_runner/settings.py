@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.ids import TenantId
-from fairlead_schema.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import TenantConfig
 from fairlead_session.compaction.compaction import CompactionPolicy

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fairlead_schema.nats_address import NatsAddress
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
 
 

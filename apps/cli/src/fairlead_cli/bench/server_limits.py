@@ -10,7 +10,7 @@ import psycopg
 from fairlead_cli.bench.measurement import Timing, time_concurrent, time_sequential
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink
-from fairlead_schema.nats_address import NatsAddress
+from fairlead_schema.identity.nats_address import NatsAddress
 
 STREAM: Final = "BENCH"
 PAYLOAD: Final = b"x" * 512

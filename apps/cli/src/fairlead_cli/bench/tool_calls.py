@@ -14,8 +14,8 @@ from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_schema import subjects
 from fairlead_schema.events import ExecutionReleased, ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.events.event import Event
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.ids import DEFAULT_TENANT
-from fairlead_schema.nats_address import NatsAddress
 from fairlead_schema.subjects import Address
 
 # The probe tools are on, and every call is permitted.

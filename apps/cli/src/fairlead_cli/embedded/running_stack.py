@@ -8,8 +8,8 @@ from fairlead_cli.embedded.nats_auth import key_directory
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import START_TIMEOUT_S, SupervisedProcess, wait_all_ready
 from fairlead_eventlog.grants.key_directory import KeyDirectory
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.identity.principal import LOCAL
-from fairlead_schema.nats_address import NatsAddress
 
 
 @dataclass(frozen=True, slots=True)

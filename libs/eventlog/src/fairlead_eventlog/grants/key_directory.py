@@ -13,8 +13,8 @@ from fairlead_eventlog.errors import CredentialsUnusable
 from fairlead_eventlog.grants.server_config import render
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES, ServiceIdentity
 from fairlead_eventlog.grants.tenants import principal_inbox, principal_key
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.identity.principal import Principal
-from fairlead_schema.nats_address import NatsAddress
 
 CONFIG: Final = "auth.conf"
 SEED_SUFFIX: Final = ".nk"

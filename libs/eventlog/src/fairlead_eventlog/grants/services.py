@@ -21,8 +21,8 @@ from fairlead_eventlog.streams import (
     WAKES,
     log_stream,
 )
+from fairlead_schema.identity.nats_address import identity_inbox
 from fairlead_schema.identity.verbs import VERBS, VerbService
-from fairlead_schema.nats_address import identity_inbox
 from fairlead_schema.subjects import LANE_OPENED, ROOT, SHARDS
 
 ServiceIdentity: TypeAlias = Literal[

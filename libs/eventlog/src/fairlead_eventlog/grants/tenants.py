@@ -11,10 +11,10 @@ from fairlead_eventlog.grants import permissions as may
 from fairlead_eventlog.grants.permissions import Permissions
 from fairlead_eventlog.streams import EVENTS, JOBS, RECEIPTS
 from fairlead_schema import subjects
+from fairlead_schema.identity.nats_address import identity_inbox
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import TenantId
-from fairlead_schema.nats_address import identity_inbox
 from fairlead_schema.subjects import ROOT
 
 
@@ -68,7 +68,7 @@ def principal_grants(principal: Principal) -> Permissions:
     if principal.may("tool:register"):
         granted += _own_jobs(principal)
     if principal.may("tool:register") or principal.may("source:register"):
-        granted += may.subscribe(_served(principal.tenant))
+        granted += may.subscribe(_tool_subjects(principal.tenant))
     return granted
 
 
@@ -87,7 +87,7 @@ def tenant_crossings(tenant: TenantId, principals: tuple[Principal, ...]) -> Ten
             *consumers,
         ),
         broadcasts=_broadcasts(tenant),
-        served=(_served(tenant),),
+        served=(_tool_subjects(tenant),),
     )
 
 
@@ -108,7 +108,7 @@ def _broadcasts(tenant: TenantId) -> tuple[str, ...]:
     )
 
 
-def _served(tenant: TenantId) -> str:
+def _tool_subjects(tenant: TenantId) -> str:
     return f"{subjects.application_tool_prefix(tenant)}>"
 
 

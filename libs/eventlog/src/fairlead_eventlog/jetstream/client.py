@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from typing_extensions import override
 
 from fairlead_eventlog.errors import CredentialsUnusable, LogUnavailable
-from fairlead_schema.nats_address import NatsAddress, redact_url
+from fairlead_schema.identity.nats_address import NatsAddress, redact_url
 
 log = logging.getLogger(__name__)
 

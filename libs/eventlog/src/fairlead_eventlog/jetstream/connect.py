@@ -24,7 +24,7 @@ from fairlead_eventlog.jetstream.streams.shards import JetStreamShards
 from fairlead_eventlog.jetstream.streams.timers import JetStreamTimers
 from fairlead_eventlog.jetstream.streams.wakes import JetStreamWakes
 from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWorkQueues
-from fairlead_schema.nats_address import NatsAddress
+from fairlead_schema.identity.nats_address import NatsAddress
 
 log = logging.getLogger(__name__)
 

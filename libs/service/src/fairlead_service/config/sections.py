@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from fairlead_schema.nats_address import INBOX_ROOT, NatsAddress
+from fairlead_schema.identity.nats_address import INBOX_ROOT, NatsAddress
 from fairlead_service.config.section import Directory, Names, Section
 from fairlead_service.config.tool_servers import Credentials, SearchServiceConfig
 

@@ -26,7 +26,7 @@ from fairlead_eventlog.provision import missing_streams
 from fairlead_projector.database import Connection
 from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import is_migrated
-from fairlead_schema.nats_address import NatsAddress
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
 
 MARKS: Final = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}
