@@ -138,7 +138,7 @@ async def test_a_dead_tools_service_makes_context_unavailable_and_not_gone(
     place = project(tmp_path)
     session = await create_session(up, place)
     await turn(up, session)
-    await ask_source_verb(up, "register", key="acme/tide", subject="acme.tide")
+    await ask_source_verb(up, "register", key="acme/tide", subject="fairlead.app.default.tide")
     up.up.kill("tools", sig=signal.SIGSTOP)
     (place / "AGENTS.md").write_text("Be kind.")
 

@@ -87,6 +87,39 @@ def test_the_compose_file_fits_the_compose_specification() -> None:
     jsonschema.validate(compose(), schema)
 
 
+def test_the_compose_file_of_nats_keys_gives_each_service_its_own_key_alone() -> None:
+    """B8: the variables and secrets of the generated keys, without any key in the repository."""
+    package = distribution("check-jsonschema")
+    path = package.locate_file("check_jsonschema/builtin_schemas/vendor/compose-spec.json")
+    keyed: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.nats-auth.yaml").read_text())
+    jsonschema.validate(keyed, json.loads(Path(str(path)).read_text()))
+
+    for name in (*SERVICES, "provision"):
+        service = keyed["services"][name]
+        assert service["environment"] == {"FAIRLEAD_NATS_NKEY_FILE": "/run/secrets/nats_nkey"}
+        assert service["secrets"] == [{"source": f"{name}-nkey", "target": "nats_nkey"}]
+        assert keyed["secrets"][f"{name}-nkey"] == {"file": f"./nats/auth/{name}.nk"}
+
+
+def test_the_component_of_nats_keys_gives_each_pod_its_own_key_alone() -> None:
+    """B8: one secret for each service, and the grants for the server."""
+    component = DEPLOY / "kubernetes/nats-auth"
+    kustomization = yaml.safe_load((component / "kustomization.yaml").read_text())
+    secrets = {entry["name"]: entry["files"] for entry in kustomization["secretGenerator"]}
+
+    assert secrets.pop("nats-auth") == ["keys/auth.conf"]
+    assert secrets == {
+        f"nats-key-{name}": [f"nkey=keys/{name}.nk"] for name in (*SERVICES, "provision")
+    }
+    for name in (*SERVICES, "provision"):
+        patch = yaml.safe_load((component / f"{name}.yaml").read_text())
+        (volume,) = patch["spec"]["template"]["spec"]["volumes"]
+        assert patch["metadata"]["name"] == name
+        assert volume["secret"]["secretName"] == f"nats-key-{name}"
+    shared = (DEPLOY / "nats/with-auth.conf").read_text()
+    assert (component / "with-auth.conf").read_text() == shared
+
+
 def test_compose_runs_every_service_after_its_streams_exist() -> None:
     services = compose()["services"]
 
