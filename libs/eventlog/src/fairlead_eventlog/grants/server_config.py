@@ -20,8 +20,9 @@ from fairlead_schema.ids import TenantId
 
 PLATFORM: Final = "FAIRLEAD"
 HEAD: Final = "# Written by Fairlead: `fairlead provision --nats-auth` replaces this file.\n"
-ANSWERS: Final = '{ max: 1, expires: "1h" }'
-"""An application tool may take long to answer, and every request gets one answer."""
+SERVICE_ANSWERS: Final = '{ max: 1, expires: "2m" }'
+CLIENT_ANSWERS: Final = '{ max: 1, expires: "61m" }'
+"""Every request gets one answer. The tool of a tenant may take an hour for it."""
 
 
 def render(public_keys: Mapping[str, str], principals: Iterable[Principal]) -> str:
@@ -47,7 +48,7 @@ def _platform(
     yield "    jetstream: enabled"
     yield "    users: ["
     for identity in SERVICE_IDENTITIES:
-        yield from _user(public_keys[identity], service_grants(identity), identity)
+        yield from _user(public_keys[identity], service_grants(identity), identity, SERVICE_ANSWERS)
     yield "    ]"
     yield "    exports: ["
     for tenant, crossing in crossings.items():
@@ -76,7 +77,7 @@ def _tenant(
     yield "    users: ["
     for principal in members:
         key = public_keys[principal_key(principal)]
-        yield from _user(key, principal_grants(principal), principal.name)
+        yield from _user(key, principal_grants(principal), principal.name, CLIENT_ANSWERS)
     yield "    ]"
     yield "    exports: ["
     for subject in crossing.served:
@@ -89,14 +90,14 @@ def _tenant(
     yield "  }"
 
 
-def _user(public_key: str, granted: Permissions, name: str) -> Iterator[str]:
+def _user(public_key: str, granted: Permissions, name: str, answers: str) -> Iterator[str]:
     yield f"      # {name}"
     yield "      {"
     yield f"        nkey: {public_key}"
     yield "        permissions: {"
     yield f"          publish: {{ allow: [{_list(granted.publish)}] }}"
     yield f"          subscribe: {{ allow: [{_list(granted.subscribe)}] }}"
-    yield f"          allow_responses: {ANSWERS}"
+    yield f"          allow_responses: {answers}"
     yield "        }"
     yield "      }"
 

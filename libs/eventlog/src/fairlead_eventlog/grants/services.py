@@ -72,12 +72,10 @@ _READ_APPROVALS: Final = may.read_last(APPROVALS.name)
 _READ_OUTPUTS: Final = may.read_last(OUTPUTS.name) + may.read_many(OUTPUTS.name)
 _REMOVE_OUTPUTS: Final = may.read_state(OUTPUTS.name) + may.purge(OUTPUTS.name)
 _DESCRIBE_ITSELF: Final = may.subscribe("$SRV.>")
+# A shard needs no acknowledgement. But the server remembers each reply that an identity may not use.
 _FOLLOW_SHARDS: Final = may.publish(
-    *(
-        f"{may.API}.CONSUMER.{action}.{stream}.*"
-        for stream in LOGS
-        for action in ("CREATE", "DELETE", "MSG.NEXT")
-    )
+    *(f"{may.API}.CONSUMER.{act}.{stream}.*" for stream in LOGS for act in ("CREATE", "DELETE")),
+    *(subject for stream in LOGS for subject in may.take(stream, "*").publish),
 )
 
 _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
