@@ -93,7 +93,9 @@ def wait_until_gone(pids: list[int], *, within_s: float = 10.0) -> bool:
 def test_up_says_where_everything_is_and_stops_cleanly(up: Callable[..., Up], state: Path) -> None:
     stack = up("--scale", "runner=2")
 
-    assert set(stack.addresses) == {"http", "token", "nats", "postgres", "services"}
+    assert set(stack.addresses) == {
+        *("http", "token", "nats", "nats_nkey", "nats_inbox", "postgres", "services")
+    }
     assert (state / "token").read_text().strip() == stack.addresses["token"]
     assert (state / "token").stat().st_mode & 0o777 == 0o600
     assert stack.addresses["token"] not in (state / "run.json").read_text()

@@ -238,3 +238,37 @@ def test_the_quotas_of_a_tenant_are_its_own_else_those_of_all() -> None:
     assert (shared.turns, shared.calls, shared.pending) == (9, 2_000, None)
     assert own.sessions == shared.sessions == 100_000
     assert all(limit is not None for limit in Config().quotas("default").model_dump().values())
+
+
+def test_an_empty_variable_takes_back_a_key_file_of_the_configuration(tmp_path: Path) -> None:
+    """B8: the embedded stack uses its own keys, whatever the file says about other servers."""
+    path = tmp_path / "fairlead.toml"
+    path.write_text(
+        '[nats]\ncreds_file = "prod.creds"\ntls_ca = "ca.pem"\ninbox_prefix = "_INBOX_x"\n'
+    )
+    empty = {f"FAIRLEAD_NATS_{name}": "" for name in ("CREDS_FILE", "TLS_CA", "INBOX_PREFIX")}
+
+    address = load(path, {**empty, "FAIRLEAD_NATS_NKEY_FILE": "own.nk"}).nats.address("ingest")
+
+    assert (address.nkey_file, address.creds_file) == ("own.nk", None)
+    assert not address.demands_tls
+    assert address.inbox_prefix == "_INBOX_ingest"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'nkey_file = "a"\ncreds_file = "b"',
+        'tls_cert = "a"',
+        'tls_key = "a"',
+        'inbox_prefix = "fairlead.log"',
+        'inbox_prefix = "_INBOX.>"',
+    ],
+)
+def test_settings_of_nats_that_contradict_each_other_are_refused(tmp_path: Path, text: str) -> None:
+    """B8: a wrong combination stops the process and does not connect in another way."""
+    path = tmp_path / "fairlead.toml"
+    path.write_text(f"[nats]\n{text}\n")
+
+    with pytest.raises(ConfigError, match="nats"):
+        load(path, {})

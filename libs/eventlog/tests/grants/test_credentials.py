@@ -162,6 +162,17 @@ async def test_a_connection_is_encrypted_and_both_sides_are_proved(
         await missing_streams(replace(plain, tls_ca=ca))
 
 
+async def test_a_server_without_encryption_is_refused_if_the_settings_demand_it(
+    guarded: Server, keys: KeyDirectory, tmp_path: Path
+) -> None:
+    """B8: whoever stands between us and NATS cannot talk a client out of TLS."""
+    ca, _cert, _key = make_certificates(tmp_path, "ours")
+    address = replace(keys.service_address(guarded.url, "operator"), tls_ca=str(ca))
+
+    with pytest.raises(LogUnavailable, match="offers no TLS"):
+        await missing_streams(address)
+
+
 async def test_a_server_of_another_authority_is_refused_with_its_reason(
     encrypted: Server, keys: KeyDirectory, tmp_path: Path
 ) -> None:

@@ -30,9 +30,13 @@ class NatsClient(Client):
     """A client that reads its key again for each connection, and reconnects after it was revoked."""
 
     nkey_file: str | None = None
+    demands_tls = False
 
     @override
     def _connect_command(self) -> bytes:
+        # nats-py goes on without encryption if the server offers none.
+        if self.demands_tls and not self._server_info.get("tls_required"):
+            raise nats.errors.Error("the server offers no TLS, and the settings demand it")
         if self.nkey_file is not None:
             # nats-py signs with the seed of now, but announces the public key of the first connection.
             self._public_nkey = _public_key(self.nkey_file)
@@ -73,6 +77,7 @@ async def open_client(
 
     client = NatsClient()
     client.nkey_file = address.nkey_file
+    client.demands_tls = address.demands_tls
     connection = client.connect(
         address.servers,
         name=name,
@@ -108,7 +113,7 @@ def _credentials(address: NatsAddress) -> dict[str, Any]:
         if not Path(address.creds_file).is_file():
             raise CredentialsUnusable("nats.creds_file", address.creds_file, "no such file")
         options["user_credentials"] = address.creds_file
-    if address.tls_ca is not None or address.tls_cert is not None:
+    if address.demands_tls:
         options["tls"] = _tls(address)
     return options
 

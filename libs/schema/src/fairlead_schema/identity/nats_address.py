@@ -29,6 +29,11 @@ class NatsAddress:
     def servers(self) -> list[str]:
         return self.url.split(",")
 
+    @property
+    def demands_tls(self) -> bool:
+        """Whether a connection without TLS is refused."""
+        return self.tls_ca is not None or self.tls_cert is not None
+
     def for_identity(self, identity: str) -> "NatsAddress":
         """The address with the inbox of an identity, unless the configuration chose an inbox."""
         if self.inbox_prefix != INBOX_ROOT:

@@ -26,6 +26,17 @@ class NatsConfig(Section):
     request_timeout_s: float = Field(default=5.0, gt=0)
     replicas: int = Field(default=1, ge=1, le=5)
 
+    @field_validator("nkey_file", "creds_file", "tls_ca", "tls_cert", "tls_key", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: object) -> object:
+        """An empty variable takes back what the file says."""
+        return None if value == "" else value
+
+    @field_validator("inbox_prefix", mode="before")
+    @classmethod
+    def _empty_is_default(cls, value: object) -> object:
+        return INBOX_ROOT if value == "" else value
+
     @model_validator(mode="after")
     def _one_credential(self) -> Self:
         if self.nkey_file is not None and self.creds_file is not None:
