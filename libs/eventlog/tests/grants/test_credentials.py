@@ -19,6 +19,7 @@ from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.provision import missing_streams
 from fairlead_schema.identity.nats_address import NatsAddress, redact_url
 from fairlead_testing.nats import Server
+from fairlead_testing.nats_tokens import account_key, credentials, operator_key, user_key
 
 pytestmark = pytest.mark.integration
 
@@ -189,3 +190,50 @@ async def test_a_server_of_another_authority_is_refused_with_its_reason(
         await missing_streams(address)
     with pytest.raises(CredentialsUnusable, match=r"nats\.tls_ca"):
         await missing_streams(replace(address, tls_ca=str(tmp_path / "nowhere.pem")))
+
+
+UNLIMITED: Final = dict.fromkeys(
+    ("subs", "data", "payload", "imports", "exports", "conn", "leaf"), -1
+)
+STORAGE: Final = dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer"), -1)
+
+
+@pytest.fixture
+def with_tokens(tmp_path: Path) -> Iterator[tuple[Server, Path]]:
+    """A server that knows its users by signed tokens, and the credentials file of one user."""
+    operator, account, system, user = operator_key(), account_key(), account_key(), user_key()
+    limits = {**UNLIMITED, **STORAGE}
+    account_jwt = operator.sign(account.public, "platform", {"type": "account", "limits": limits})
+    system_jwt = operator.sign(system.public, "system", {"type": "account", "limits": UNLIMITED})
+    file = tmp_path / "user.creds"
+    user_jwt = account.sign(user.public, "operator", {"type": "user", "subs": -1, "data": -1})
+    file.write_text(credentials(user_jwt, user.seed))
+    operator_jwt = operator.sign(operator.public, "operator", {"type": "operator"})
+    more = (
+        f"operator: {operator_jwt}\nresolver: MEMORY\nsystem_account: {system.public}\n"
+        f"resolver_preload {{\n{account.public}: {account_jwt}\n{system.public}: {system_jwt}\n}}"
+    )
+    running = Server(tmp_path, free_port(), more=more)
+    running.start()
+    try:
+        yield running, file
+    finally:
+        running.kill()
+
+
+async def test_a_credentials_file_connects_to_a_server_with_signed_users(
+    with_tokens: tuple[Server, Path], tmp_path: Path
+) -> None:
+    """B8: `nats.creds_file` works, and a missing or foreign file is refused."""
+    server, file = with_tokens
+    address = NatsAddress(server.url, creds_file=str(file))
+    stranger = tmp_path / "stranger.creds"
+    foreign = account_key()
+    user = user_key()
+    stranger.write_text(credentials(foreign.sign(user.public, "x", {"type": "user"}), user.seed))
+
+    assert await missing_streams(address)
+    with pytest.raises(LogUnavailable, match=r"(?i)authorization violation"):
+        await missing_streams(replace(address, creds_file=str(stranger)))
+    with pytest.raises(CredentialsUnusable, match=r"nats\.creds_file"):
+        await missing_streams(replace(address, creds_file=str(tmp_path / "nowhere.creds")))
