@@ -215,7 +215,11 @@ async def test_an_operator_sees_the_quotas_of_any_tenant(up: Stack) -> None:
 
     shown = await asyncio.create_subprocess_exec(
         *command,
-        env={**os.environ, "FAIRLEAD_NATS_URL": up.up.nats},
+        env={
+            **os.environ,
+            "FAIRLEAD_NATS_URL": up.up.nats,
+            "FAIRLEAD_NATS_NKEY_FILE": str(up.up.operator.nkey_file),
+        },
         stdout=asyncio.subprocess.PIPE,
     )
     output, _ = await shown.communicate()

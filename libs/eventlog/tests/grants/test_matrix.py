@@ -85,17 +85,20 @@ _READ: Final = {"read log", "read log in batches"}
 _WRITE: Final = _READ | {"log", "snapshot", "read snapshots", "wake", "lane", "dead"}
 MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": _WRITE
-    | {"receipt", "message", "approval", "read approvals", "take prompts", "purge wakes", "ping"},
+    | {"receipt", "message", "approval", "read approvals", "take prompts", "purge wakes", "ping"}
+    | {"spending"},
     "runner": _WRITE
     | {"take wakes", "take due timers", "timer", "tool", "delta", "observe", "tooling"}
     | {"spending", "verb of ingest", "ping"},
     "tools": _WRITE
     | {"take tools", "ack tools", "tool", "delta", "app", "job", "ping", "verb of ingest"}
-    | {"registration", "source", "output", "read outputs", "purge outputs", "read approvals"},
+    | {"registration", "source", "output", "read outputs", "purge outputs", "read approvals"}
+    | {"spending"},
     "projector": _READ
     | {"purge log", "follow log", "wake", "lane", "purge wakes", "dead", "event", "checkpoint"}
     | {"read approvals", "purge outputs", "verb of services"},
-    "gateway": _READ | {"read snapshots", "read outputs", "verb of ingest", "verb of tools"},
+    "gateway": _READ
+    | {"read snapshots", "read outputs", "spending", "verb of ingest", "verb of tools"},
     "provision": {"create stream", "delete log", "follow log"},
     "operator": set(PUBLISHED) - {"all"},
 }

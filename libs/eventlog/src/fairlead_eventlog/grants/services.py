@@ -71,6 +71,7 @@ _DEAD_LETTERS: Final = may.publish(f"{ROOT}.dead.*")
 _READ_APPROVALS: Final = may.read_last(APPROVALS.name)
 _READ_OUTPUTS: Final = may.read_last(OUTPUTS.name) + may.read_many(OUTPUTS.name)
 _REMOVE_OUTPUTS: Final = may.read_state(OUTPUTS.name) + may.purge(OUTPUTS.name)
+_ASK_TOTALS: Final = may.publish(f"{ROOT}.spending.*")
 _DESCRIBE_ITSELF: Final = may.subscribe("$SRV.>")
 # A shard needs no acknowledgement. But the server remembers each reply that an identity may not use.
 _FOLLOW_SHARDS: Final = may.publish(
@@ -86,6 +87,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _DEAD_LETTERS
     + _DESCRIBE_ITSELF
     + _serve("ingest")
+    + _ASK_TOTALS
     + may.take(PROMPTS.name, "ingest")
     + may.publish(f"{ROOT}.receipt.*.*.*", *MESSAGES.subjects)
     + may.read_last(MESSAGES.name)
@@ -101,7 +103,8 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.subscribe(LANE_OPENED)
     + may.take(TIMERS.name, "due")
     + may.publish(f"{ROOT}.timer.*.*.*", *TOOLS.subjects, f"{ROOT}.delta.*.*")
-    + may.publish(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", f"{ROOT}.spending.*")
+    + may.publish(f"{ROOT}.observe.*", f"{ROOT}.tooling.*")
+    + _ASK_TOTALS
     + _call("session.interrupt")
     + _PING
     + _ANSWER_PINGS
@@ -114,6 +117,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _DEAD_LETTERS
     + _DESCRIBE_ITSELF
     + _serve("tools")
+    + _ASK_TOTALS
     + may.subscribe(f"{ROOT}.observe.*", f"{ROOT}.tooling.*")
     + may.take(TOOLS.name, "*")
     + may.publish(*TOOLS.subjects, f"{ROOT}.delta.*.*", f"{ROOT}.app.*.>", *JOBS.subjects)
@@ -147,6 +151,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     "gateway": _READ_LOG
     + _READ_SNAPSHOTS
     + _READ_OUTPUTS
+    + _ASK_TOTALS
     + may.subscribe(f"{ROOT}.delta.*.*")
     + _call(*(verb for verb, rule in VERBS.items() if rule.scope is not None)),
     "provision": may.publish(

@@ -66,7 +66,7 @@ async def _load_own(args: argparse.Namespace) -> TenantUsageReport:
 
 async def _load_tenant(args: argparse.Namespace) -> TenantUsageReport:
     config, tenant = effective_config(args), args.tenant
-    async with connect(config.nats.url, name="fairlead-quota") as eventlog:
+    async with connect(config.nats.address("operator"), name="fairlead-quota") as eventlog:
         try:
             reply = await eventlog.requests.request(
                 subjects.tenant_usage(tenant), b"{}", timeout_s=TIMEOUT_S
