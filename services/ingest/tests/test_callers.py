@@ -23,6 +23,7 @@ from fairlead_schema.subjects import BY_HEADER, RESTRICTIONS_HEADER
 from fairlead_service.rpc.caller import caller_of
 from services.ingest.tests.conftest import AT, append_events, create_command, create_session, events
 
+SUBJECT = "fairlead.api.default.session.create"
 ASKED = PermissionAsked(
     request=PermissionRequest(id="per_1", session_id="ses_1", action="bash", resources=("ls",)),
     agent="build",
@@ -53,7 +54,10 @@ async def test_a_restricted_principal_creates_only_what_it_may(
     restrictions: dict[str, object],
     fields: dict[str, object],
 ) -> None:
-    with caller_of(headers(**restrictions)), pytest.raises(Forbidden, match="This token may"):
+    with (
+        caller_of(SUBJECT, headers(**restrictions)),
+        pytest.raises(Forbidden, match="This token may"),
+    ):
         await create(context, "default", create_command(id="ses_1", **fields))
 
     assert await events(eventlog) == []
@@ -62,7 +66,7 @@ async def test_a_restricted_principal_creates_only_what_it_may(
 async def test_the_budget_of_a_principal_is_the_budget_of_its_sessions(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    with caller_of(headers(cost=2.0, agents=["plan"], roots=["/work"])):
+    with caller_of(SUBJECT, headers(cost=2.0, agents=["plan"], roots=["/work"])):
         await create(
             context,
             "default",
@@ -81,7 +85,7 @@ async def test_a_restricted_principal_cannot_switch_or_move_outside(
 ) -> None:
     await create_session(context)
 
-    with caller_of(headers(roots=["/work"], agents=["build"])):
+    with caller_of(SUBJECT, headers(roots=["/work"], agents=["build"])):
         with pytest.raises(Forbidden, match="agents build"):
             await agent(context, "default", SwitchAgent(session_id="ses_1", agent="plan"))
         outside = MoveSession(session_id="ses_1", location=LocationRef(directory="/etc"))
@@ -92,7 +96,7 @@ async def test_a_restricted_principal_cannot_switch_or_move_outside(
 async def test_every_approval_has_a_principal(context: CommandContext, eventlog: EventLog) -> None:
     await create_session(context)
     await append_events(eventlog, ASKED)
-    with caller_of({BY_HEADER: "user:https://id.example/ada"}):
+    with caller_of(SUBJECT, {BY_HEADER: "user:https://id.example/ada"}):
         await permission.reply(context, "default", REPLY)
     await append_events(eventlog, ASKED.model_copy(
         update={"request": ASKED.request.model_copy(update={"id": "per_2"})}
@@ -115,7 +119,7 @@ async def test_approvals_and_purges_are_audited(
     await create_session(context)
     await append_events(eventlog, ASKED)
 
-    with caller_of({BY_HEADER: "key:ci"}):
+    with caller_of(SUBJECT, {BY_HEADER: "key:ci"}):
         await permission.reply(context, "default", REPLY)
         await delete(context, "default", SessionCommand(session_id="ses_1"))
 

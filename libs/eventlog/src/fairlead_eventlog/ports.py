@@ -188,7 +188,6 @@ class WorkQueue(Protocol):
 
 PingResult: TypeAlias = Literal["alive", "gone", "silent"]
 
-
 OnNudge: TypeAlias = Callable[[Address], None]
 """Runs when another process says that a session's log has news."""
 

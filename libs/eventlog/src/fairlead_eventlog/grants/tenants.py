@@ -1,6 +1,6 @@
 """The grants of tenants' own clients, and what crosses from their account to the platform's.
 
-Every tenant has an account of its own (docs/adr/0023). In one account with the platform a client could
+Every tenant has an account of its own (docs/adr/0024). In one account with the platform a client could
 name any subject as the reply of a request, and the server would write its answer there: into the log.
 """
 
