@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fairlead_llm import overflow
 from fairlead_llm.failure import (
     BODY_LENGTH_MAX,
+    MESSAGE_LENGTH_MAX,
     http_failure,
     new_failure,
     remove_secrets,
@@ -196,3 +197,25 @@ def test_a_body_nested_beyond_reason_is_cut_not_a_crash() -> None:
 
     assert refusal.kind == "server-error"
     assert "sk-1" not in (refusal.body or "")
+
+
+def test_the_word_after_the_scheme_is_removed_too() -> None:
+    """O-32: the header is `Bearer abc`, and the provider repeats only `abc`."""
+    echo = '{"error":{"message":"wrong key abcdefgh12 for Bearer abcdefgh12"}}'
+
+    failure = remove_secrets(("Bearer abcdefgh12",), http_failure(401, {}, echo))
+
+    assert failure.message == "wrong key [redacted] for [redacted]"
+    assert "abcdefgh12" not in str(failure.body)
+
+
+@pytest.mark.parametrize("kept", [1, 8, 9, 11])
+def test_a_secret_that_the_limit_of_a_message_cuts_is_removed(kept: int) -> None:
+    """O-32: a message is cut before its secrets are removed, so its end may be half a secret."""
+    key = "abcdefgh1234"
+    text = "x" * (MESSAGE_LENGTH_MAX - kept) + key
+
+    failure = remove_secrets((key,), http_failure(401, {}, text))
+
+    assert not failure.message.endswith(key[:8])
+    assert key not in str(failure.body)

@@ -39,7 +39,9 @@ _QUOTA = re.compile(r"insufficient_quota|quota_exceeded|insufficient credits", r
 _BAD_KEY = re.compile(r"API_KEY_INVALID|API key (?:not valid|expired)", re.IGNORECASE)
 _STATUS = re.compile(r"[45]\d\d", re.ASCII)
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
-_SECRET = re.compile(r"auth|key|token|secret|credential|signature", re.IGNORECASE)
+_SECRET = re.compile(r"auth|key|token|secret|credential|signature|cookie|passw", re.IGNORECASE)
+# A shorter text is no credential: it is the name of a scheme, or it ends a message by chance.
+_SECRET_LENGTH_MIN = 8
 # An error inside a stream has no status, so its text decides.
 _KIND_BY_TEXT: tuple[tuple[str, FailureKind], ...] = (
     (r"rate.?limit|too many requests|throttl|insufficient_quota", "rate-limit"),
@@ -124,10 +126,27 @@ def is_secret(name: str) -> bool:
 def remove_secrets(secrets: Iterable[str], failure: ProviderFailure) -> ProviderFailure:
     """The failure without the secrets that the provider echoed."""
     message, body = failure.message, failure.body
-    for secret in secrets:
-        message = message.replace(secret, REDACTED)
-        body = None if body is None else body.replace(secret, REDACTED)
+    for secret in _with_parts(secrets):
+        message = _without(secret, message)
+        body = None if body is None else _without(secret, body)
     return replace(failure, message=message, body=body)
+
+
+def _with_parts(secrets: Iterable[str]) -> list[str]:
+    """The secrets, longest first, and their words: of `Bearer abc` a provider repeats `abc`."""
+    whole = set(secrets)
+    words = {word for secret in whole for word in secret.split()}
+    long_words = {word for word in words if len(word) >= _SECRET_LENGTH_MIN}
+    return sorted(whole | long_words, key=len, reverse=True)
+
+
+def _without(secret: str, text: str) -> str:
+    """The text without the secret, and without its start where the text was cut inside it."""
+    text = text.replace(secret, REDACTED)
+    for length in range(len(secret) - 1, _SECRET_LENGTH_MIN - 1, -1):
+        if text.endswith(secret[:length]):
+            return text[:-length] + REDACTED
+    return text
 
 
 def _classify(status: int | None, error: _ErrorDetails, text: str) -> FailureKind:
