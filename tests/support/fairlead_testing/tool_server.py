@@ -46,8 +46,9 @@ def add(a: int, b: int) -> int:
 
 @server.tool(annotations=ToolAnnotations(idempotent_hint=True))
 def environment() -> list[str]:
-    """The names of the variables, and the one that is secret."""
-    return [*sorted(os.environ), f"secret={os.environ.get('SECRET', '')}"]
+    """The names of the variables, and the one that is secret: as it is, and backwards."""
+    secret = os.environ.get("SECRET", "")
+    return [*sorted(os.environ), f"plain={secret}", f"secret={secret[::-1]}"]
 
 
 @server.tool()
@@ -69,6 +70,12 @@ def picture() -> Image:
 def fails() -> str:
     """Says why it cannot."""
     raise ToolError("not today")
+
+
+@server.tool()
+def refuse() -> str:
+    """Repeats its credential in the reason."""
+    raise ToolError(f"refused {os.environ.get('SECRET', '')}")
 
 
 @server.tool()

@@ -28,8 +28,8 @@ from fairlead_service.config.configuration import Config
 from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
 from fairlead_session.people.permission import Need, judge
 from fairlead_tools.registry.registry import Registry, Scope
-from fairlead_tools.registry.tool import CallContext, CallFailed
-from fairlead_tools.servers.connection import Secrets
+from fairlead_tools.registry.tool import CallContext, CallFailed, Result
+from fairlead_tools.servers.hidden_values import Secrets
 from fairlead_tools.servers.limits import NOISE_BYTES_MAX, NOISE_S, NOTIFICATIONS_MAX
 from fairlead_tools.servers.pool import ToolServers, server_bindings
 from fairlead_tools.servers.stdio import TOOLS_CHANGED, Flood, NotificationFilter, ServerCommand
@@ -265,6 +265,35 @@ def test_a_process_sees_what_is_listed_and_what_it_was_given() -> None:
         "HOME": "/h",
         "A": "1",
     }
+
+
+async def test_no_result_of_a_server_shows_a_credential_of_it() -> None:
+    """Issue 12, item 9: no event holds a secret. Short and plain values stay, to spoil no result."""
+    credentials = Credentials(
+        env={"MODE": "verbose-mode", "LEVEL": "1"},
+        env_from={"TOKEN": "NAMED"},
+        headers={"authorization": "Bearer k3y-of-the-server"},
+    )
+    environment = {"NAMED": "t0ken-of-the-server"}
+    secrets = Secrets(
+        credentials.variables(environment),
+        credentials.header_values(environment),
+        credentials.secret_values(environment),
+    )
+    text = "t0ken-of-the-server k3y-of-the-server verbose-mode 1"
+
+    async def answer(_tool: str, _arguments: dict[str, Any]) -> CallToolResult:
+        shown = TextContent(type="text", text=text)
+        return CallToolResult(content=[shown], structured_content={"deep": [{"text": text}, 1]})
+
+    server = replace(SERVER, call=answer, hide_in_result=secrets.hide_in_result)
+    (converted,) = convert_tools(server, [mcp_tool("a")])
+
+    result = await converted.execute(converted.input.model_validate({}), CONTEXT)
+
+    safe = "[hidden] [hidden] verbose-mode 1"
+    assert result == Result({"deep": [{"text": safe}, 1]}, content=(ours.TextContent(text=safe),))
+    assert secrets.hide("bad k3y-of-the-server") == "bad [hidden]"
 
 
 def test_secrets_come_from_variables_and_files_and_are_hidden(tmp_path: Any) -> None:  # noqa: ANN401

@@ -31,6 +31,14 @@ class Credentials(Section):
         """The headers with their values. Raises KeyError or OSError if one is missing."""
         return {**self.headers, **_look_up(self.headers_from, self.headers_file, environment)}
 
+    def secret_values(self, environment: Mapping[str, str]) -> frozenset[str]:
+        """The values that are credentials: all headers, and variables that come from elsewhere.
+
+        Raises KeyError or OSError if one is missing.
+        """
+        variables = _look_up(self.env_from, self.env_file, environment)
+        return frozenset({*variables.values(), *self.header_values(environment).values()})
+
     def merge_over(self, base: "Credentials") -> "Credentials":
         """The base with these credentials added; these win where both have a name."""
         return Credentials(

@@ -5,7 +5,6 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -26,7 +25,13 @@ from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
 from fairlead_service.supervise import Restarts, cancel_and_wait, supervise
 from fairlead_tools.registry.tool import CallFailed, Tool
 from fairlead_tools.servers import http, stdio
-from fairlead_tools.servers.limits import PAGES_MAX, TOOLS_MAX, ServerTimings
+from fairlead_tools.servers.hidden_values import Secrets
+from fairlead_tools.servers.limits import (
+    ERROR_TAIL_BYTES_MAX,
+    PAGES_MAX,
+    TOOLS_MAX,
+    ServerTimings,
+)
 from fairlead_tools.servers.tools import ServerInfo, convert_tools
 
 log = logging.getLogger(__name__)
@@ -34,24 +39,11 @@ log = logging.getLogger(__name__)
 JITTER: Final = 0.2
 # Changes within this time are read as one.
 SETTLE_S: Final = 0.2
-HIDDEN: Final = "[hidden]"
+REASON_LENGTH_MAX: Final = 500
 
 for _library in ("mcp", "httpx2", "httpcore2"):
     # Below this level the libraries log what they send, which may hold secrets.
     logging.getLogger(_library).setLevel(logging.ERROR)
-
-
-@dataclass(frozen=True, slots=True)
-class Secrets:
-    """Secret values of a server: hidden in every message."""
-
-    env: dict[str, str]
-    headers: dict[str, str]
-
-    def hide(self, text: str) -> str:
-        for value in sorted({*self.env.values(), *self.headers.values()}, key=len, reverse=True):
-            text = text.replace(value, HIDDEN) if value else text
-        return text
 
 
 class ServerLost(Exception):
@@ -117,6 +109,7 @@ class ServerConnection:
             secrets = self._secrets = Secrets(
                 self._credentials.variables(os.environ),
                 self._credentials.header_values(os.environ),
+                self._credentials.secret_values(os.environ),
             )
         except KeyError as error:
             return f"the variable {error.args[0]} is not set"
@@ -127,10 +120,10 @@ class ServerConnection:
             await self._serve_client(secrets, server_exit)
         except Exception as error:  # noqa: BLE001
             if not server_exit.event.is_set():
-                return secrets.hide(_reason(error))
+                return secrets.hide(_reason(error))[:REASON_LENGTH_MAX]
         finally:
             self._client = None
-        output = server_exit.error_tail.decode(errors="replace").strip()
+        output = _whole_words(server_exit.error_tail)
         reason = server_exit.reason
         return secrets.hide(f"{reason}; its last output: {output}" if output else reason)
 
@@ -206,6 +199,7 @@ class ServerConnection:
             self._server.timeout_s,
             self._server.trust_hints,
             self._secrets.hide,
+            self._secrets.hide_in_result,
         )
         self._on_tools(convert_tools(server, tools[:TOOLS_MAX]))
         self.listed.set()
@@ -231,7 +225,14 @@ class ServerConnection:
 
 
 def _reason(error: BaseException) -> str:
-    """The message of the first error inside a group, cut to 500 characters."""
+    """The message of the first error inside a group."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
-    return (str(error) or type(error).__name__)[:500]
+    return str(error) or type(error).__name__
+
+
+def _whole_words(tail: bytes) -> str:
+    """The end of an output as text. A cut first word may be the rest of a secret, so it goes."""
+    text = tail.decode(errors="replace")
+    words = text.split(maxsplit=1)
+    return " ".join(words[1:]).strip() if len(tail) >= ERROR_TAIL_BYTES_MAX else text.strip()

@@ -4,7 +4,8 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
@@ -41,6 +42,7 @@ Call: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[CallToolResult]]
 """Calls a tool by its name on the server. Raises CallFailed."""
 
 Hide: TypeAlias = Callable[[str], str]
+HideInResult: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class ServerInfo:
     """Whether the server's word counts that a tool may run again."""
     hide: Hide = str
     """Removes the server's secrets from a message."""
+    hide_in_result: HideInResult = copy
+    """Removes the server's credentials from a JSON value."""
 
     @property
     def action(self) -> str:
@@ -127,11 +131,22 @@ def _tool(server: ServerInfo, mcp_tool: McpTool) -> Tool:
 async def call_server(
     server: ServerInfo, name: str, request: Document, _context: CallContext
 ) -> Result:
-    """Send one call to the server. Raises CallFailed, without the server's secrets."""
+    """Send one call to the server. No result and no failure has a credential of the server.
+
+    Raises CallFailed.
+    """
     try:
-        return convert_result(await server.call(name, request.root))
+        result = convert_result(await server.call(name, request.root))
     except CallFailed as error:
         raise CallFailed(server.hide(str(error))) from None
+    content = tuple(_without_secrets(server, item) for item in result.content or ())
+    return replace(result, output=server.hide_in_result(result.output), content=content)
+
+
+def _without_secrets(server: ServerInfo, item: ToolContent) -> ToolContent:
+    if not isinstance(item, ours.TextContent):
+        return item
+    return item.model_copy(update={"text": server.hide_in_result(item.text)})
 
 
 def _need(server: ServerInfo, name: str) -> Need:
