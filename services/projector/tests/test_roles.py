@@ -52,6 +52,16 @@ NEW_OBJECTS = (
     "COPY (SELECT 1) TO PROGRAM 'true'",
     "SELECT pg_read_file('postgresql.conf')",
     "SET ROLE fairlead_migrator",
+    "SET SESSION AUTHORIZATION fairlead_migrator",
+    "SELECT lo_create(0)",
+    "SELECT lo_from_bytea(0, 'x')",
+    "SELECT lo_import('/etc/passwd')",
+    "COPY (SELECT 1) TO '/tmp/made-by-a-role'",
+    "SELECT pg_ls_dir('.')",
+    "SELECT * FROM pg_authid",
+    "ALTER SYSTEM SET log_statement = 'all'",
+    "CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'postgres'",
 )
 
 

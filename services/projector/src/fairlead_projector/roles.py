@@ -98,10 +98,19 @@ async def _limit_database(admin: Connection, logins: DatabaseLogins) -> None:
     database = admin.info.dbname
     await _execute(admin, "REVOKE ALL ON DATABASE {} FROM PUBLIC", database)
     await _execute(admin, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    await _close_large_objects(admin)
     for login in logins:
         await _execute(admin, "GRANT CONNECT ON DATABASE {} TO {}", database, login.name)
     await _execute(admin, "GRANT CREATE ON DATABASE {} TO {}", database, logins.migrator.name)
     await _execute(admin, "GRANT USAGE, CREATE ON SCHEMA public TO {}", logins.migrator.name)
+
+
+async def _close_large_objects(admin: Connection) -> None:
+    """Let nobody fill the disk with large objects. Postgres only warns an admin who may not."""
+    cursor = await admin.execute(query("list_object_writers"))
+    for (function,) in await cursor.fetchall():
+        statement = f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC"
+        await admin.execute(statement.encode())
 
 
 async def _own_objects(admin: Connection, owner: str) -> None:
