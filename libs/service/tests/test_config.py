@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_service.config.configuration import Config, ConfigError, load
+from fairlead_service.config.section import join_directories, split_directories
 
 WHOLE = """
 default_model = "acme/fast"
@@ -272,3 +273,17 @@ def test_settings_of_nats_that_contradict_each_other_are_refused(tmp_path: Path,
 
     with pytest.raises(ConfigError, match="nats"):
         load(path, {})
+
+
+@pytest.mark.parametrize("names", [(), ("/a",), ("/a", "/b"), ("/a:b", "/c"), ("[x]",)])
+def test_a_list_of_directories_survives_a_variable(names: tuple[str, ...]) -> None:
+    """B6: a colon in the path of a state directory opened the state to every tool."""
+    variable = join_directories(names)
+
+    assert names == tuple(name for name in split_directories(variable) if name)
+
+
+def test_a_variable_with_a_broken_list_of_directories_is_refused() -> None:
+    for value in ("[1]", "[", '["/a"'):
+        with pytest.raises(ConfigError, match="private_directories"):
+            load(None, {"FAIRLEAD_TOOLS_PRIVATE_DIRECTORIES": value})

@@ -60,13 +60,18 @@ include "./keys/auth.conf"
 server_name: fairlead
 listen: "{LOOPBACK}:{self.port}"
 http: "{LOOPBACK}:{self.monitor_port}"
-pid_file: {json.dumps(str(self.pid_path))}
+pid_file: {_quote(self.pid_path)}
 max_payload: 8MB
 jetstream {{
-  store_dir: {json.dumps(str(self.state.nats / "jetstream"))}
+  store_dir: {_quote(self.state.nats / "jetstream")}
   sync_interval: {sync}
 }}
 """
+
+
+def _quote(path: Path) -> str:
+    """A path in quotes. The server knows the escapes of JSON except those for letters like é."""
+    return json.dumps(str(path), ensure_ascii=False)
 
 
 async def prepare(server: NatsServer) -> ProcessSpec:

@@ -18,6 +18,7 @@ from fairlead_cli.embedded.service_environment import common_environment, servic
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import Prepare, SupervisedProcess
 from fairlead_cli.errors import UsageError
+from fairlead_service.config.section import join_directories
 
 SCALABLE: Final = ("ingest", "projector", "tools", "runner")
 # One gateway holds the HTTP port.
@@ -65,7 +66,7 @@ class ServiceContext:
         """
         tools, context = self.config.config.tools, self.config.config.context
         private = (*tools.private_directories, str(self.state.root))
-        directories = {"FAIRLEAD_TOOLS_PRIVATE_DIRECTORIES": os.pathsep.join(private)}
+        directories = {"FAIRLEAD_TOOLS_PRIVATE_DIRECTORIES": join_directories(private)}
         if "spool_dir" not in tools.model_fields_set:
             directories["FAIRLEAD_TOOLS_SPOOL_DIR"] = str(self.state.tools)
         if "cache" not in context.model_fields_set:

@@ -1,5 +1,8 @@
 """The base class of every part of the configuration, and the types that several parts use."""
 
+import json
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -30,3 +33,20 @@ def _split_names(value: object) -> object:
 
 Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split_names)]
 """A list of names. An environment variable separates them by commas."""
+
+
+def split_directories(value: str) -> tuple[str, ...]:
+    """The directories in a variable: separated by colons as in `PATH`, or a JSON list."""
+    if not value.startswith("["):
+        return tuple(value.split(os.pathsep))
+    items = json.loads(value)
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError("a JSON list of directories has texts only")
+    return tuple(items)
+
+
+def join_directories(directories: Iterable[str]) -> str:
+    """The value of a variable that names these directories, also when a name contains a colon."""
+    names = tuple(directories)
+    plain = not any(os.pathsep in name or name.startswith("[") for name in names)
+    return os.pathsep.join(names) if plain else json.dumps(names)

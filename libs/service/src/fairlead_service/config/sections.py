@@ -1,13 +1,12 @@
 """The sections of `fairlead.toml` that hold plain settings, one class each."""
 
-import os
 from typing import Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from fairlead_schema.identity.nats_address import INBOX_ROOT, NatsAddress
-from fairlead_service.config.section import Directory, Names, Section
+from fairlead_service.config.section import Directory, Names, Section, split_directories
 from fairlead_service.config.tool_servers import Credentials, SearchServiceConfig
 
 GIB: Final = 1024**3
@@ -180,8 +179,7 @@ class ToolsConfig(Section):
     @field_validator("private_directories", mode="before")
     @classmethod
     def _split_variable(cls, value: object) -> object:
-        """In a variable of the environment colons separate the directories, as in `PATH`."""
-        return tuple(value.split(os.pathsep)) if isinstance(value, str) else value
+        return split_directories(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _provider_is_a_service(self) -> Self:

@@ -1,4 +1,4 @@
-"""Chooses a directory for a socket: the kernel takes only short paths."""
+"""Chooses a directory for a socket: the kernel takes only short paths, and clients take no comma."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ PATH_BYTES_MAX: Final = 103
 
 
 def choose_socket_directory(preferred: Path, socket_name: str, env: Mapping[str, str]) -> Path:
-    """The preferred directory, or a short private one when its path is too long.
+    """The preferred directory, or a short private one when its path does not fit.
 
     Raises StateUnusable.
     """
@@ -31,8 +31,8 @@ def choose_socket_directory(preferred: Path, socket_name: str, env: Mapping[str,
         if _fits(directory, socket_name) and _is_private(directory):
             return directory
     raise StateUnusable(
-        f"the path {preferred} is too long for a socket, and no private directory was found:"
-        " choose a shorter path with --state"
+        f"the path {preferred} is too long for a socket or has a comma, and no private directory"
+        " was found: choose a shorter path with --state"
     )
 
 
@@ -44,7 +44,9 @@ def remove_socket_directory(directory: Path, preferred: Path) -> None:
 
 
 def _fits(directory: Path, socket_name: str) -> bool:
-    return len(os.fsencode(directory / socket_name)) <= PATH_BYTES_MAX
+    # The server and its clients read a comma as the end of one directory of several.
+    short = len(os.fsencode(directory / socket_name)) <= PATH_BYTES_MAX
+    return short and "," not in str(directory)
 
 
 def _is_private(directory: Path) -> bool:
