@@ -36,6 +36,7 @@ TOOL_VARIABLES = {"FILES_TOKEN", "REMOTE_TOKEN", "ALPHA_FILES_TOKEN", "BUILD_NUM
 SECRETS = {
     *TOOL_VARIABLES,
     *("ACME_API_KEY", "HTTPS_PROXY", "https_proxy", "FAIRLEAD_POSTGRES_DSN"),
+    "FAIRLEAD_POSTGRES_MIGRATE_DSN",
     *("AWS_SECRET_ACCESS_KEY", "FAIRLEAD_TOKEN", "FAIRLEAD_DSN_ADMIN", "SSH_AUTH_SOCK"),
 }
 ENV = {
@@ -49,8 +50,8 @@ ENV = {
 SETTINGS = {"FAIRLEAD_LOG_LEVEL", "FAIRLEAD_TOOLS_POOL", "FAIRLEAD_DEFAULT_AGENT"}
 OWN_SECRETS = {
     "ingest": set[str](),
-    "projector": {"FAIRLEAD_POSTGRES_DSN"},
-    "gateway": {"FAIRLEAD_POSTGRES_DSN"},
+    "projector": set[str](),
+    "gateway": set[str](),
     "runner": {"ACME_API_KEY", "HTTPS_PROXY", "https_proxy"},
     "tools": TOOL_VARIABLES,
 }
