@@ -3,6 +3,7 @@
 Such a state directory has a file `postgres.name` with the name of a directory in `/var/lib/fairlead`.
 """
 
+import re
 import shutil
 import signal
 from contextlib import suppress
@@ -15,6 +16,8 @@ from fairlead_cli.embedded.state_directory import StateDirectory
 OUTSIDE: Final = Path("/var/lib/fairlead")
 NAME_FILE: Final = "postgres.name"
 DATA_NAMES: Final = "postgres-*"
+# Nothing else may be moved or removed, whatever the file says.
+DATA_NAME: Final = re.compile(r"postgres-[0-9a-f]{16}")
 PROGRAM_NAMES: Final = "pginstall*"
 
 
@@ -23,11 +26,13 @@ async def move_outside_data(state: StateDirectory, data: Path) -> Path | None:
     name_file = state.root / NAME_FILE
     if not name_file.exists():
         return None
-    old = OUTSIDE / Path(name_file.read_text().strip()).name
+    name = name_file.read_text(errors="replace").strip()
+    if DATA_NAME.fullmatch(name) is None:
+        return None
+    old = OUTSIDE / name
     await _end_server(old / "data")
     moved = _move(old / "data", data)
-    if old != OUTSIDE:
-        shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
     name_file.unlink()
     _remove_unused_programs()
     return old if moved else None
