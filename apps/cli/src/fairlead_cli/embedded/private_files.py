@@ -20,10 +20,14 @@ def append_private(path: Path) -> BinaryIO:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner reads, also when it exists and is open to others."""
-    with open(path, "w", opener=open_private) as file:
-        os.fchmod(file.fileno(), FILE_MODE)
+    """Write a file that only its owner reads: the whole text, or after a crash the old file."""
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    with open(fresh, "x", opener=open_private) as file:
         file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
 
 
 def make_private_directory(path: Path) -> None:

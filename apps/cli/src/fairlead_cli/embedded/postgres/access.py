@@ -63,12 +63,18 @@ class PostgresAccess:
 
     def password(self, role: str) -> str:
         """The password of a role; generated when it has none."""
-        path = self.password_file(role)
-        line = path.read_text().strip() if path.exists() else ""
-        if not line.startswith(_ANYWHERE + role + ":"):
+        if not self.has_password(role):
             self.store_password(role, generate_password())
-            line = path.read_text().strip()
-        return line.rpartition(":")[2]
+        return self._line(role).rpartition(":")[2]
+
+    def has_password(self, role: str) -> bool:
+        """Whether the role's file contains a password. A full disk leaves an empty file."""
+        start = f"{_ANYWHERE}{role}:"
+        return self._line(role).startswith(start) and self._line(role) != start
+
+    def _line(self, role: str) -> str:
+        path = self.password_file(role)
+        return path.read_text().strip() if path.exists() else ""
 
     def login(self, role: str) -> Login:
         """The name and the password of a role."""

@@ -63,7 +63,7 @@ async def locate_server(state: StateDirectory, progress: Progress) -> PostgresSe
         progress("Postgres cannot run in a user namespace here: it runs as nobody instead")
     place = choose_socket_directory(home, SOCKET_NAME, os.environ)
     if place != home:
-        progress(f"the state's path is too long for a socket: Postgres listens in {place}")
+        progress(f"the state's path does not fit a socket: Postgres listens in {place}")
     access = PostgresAccess(place, state.passwords)
     server = PostgresServer(home, install, access, user, state.log_path("postgres"))
     if moved_from := await move_outside_data(state, server.data):
@@ -77,7 +77,7 @@ async def prepare(server: PostgresServer) -> ProcessSpec:
         await _initialise(server)
     await _clear_stale_pid(server)
     give_files(server.data, file_owner(server.user))
-    if not server.access.password_file(ADMIN).exists():
+    if not server.access.has_password(ADMIN):
         await _set_admin_password(server)
     (server.data / "pg_hba.conf").write_text(CLIENT_RULES)
     return _process_spec(
