@@ -8,6 +8,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from fairlead_cli.embedded.ports import LOOPBACK, free_port
+from fairlead_cli.embedded.private_files import write_private
+from fairlead_cli.errors import StateUnusable
 from fairlead_service.config.configuration import Config, load
 
 SIM: Final = "sim"
@@ -45,10 +47,16 @@ def choose_config(
 
 
 def _write(generated: Path, text: str) -> None:
-    """Write a file that only its owner reads: a copied configuration may contain secrets."""
-    generated.touch(mode=0o600)
-    generated.chmod(0o600)
-    generated.write_text(text)
+    """Write a file that only its owner reads: a copied configuration may contain secrets.
+
+    Raises StateUnusable, if people wrote the file: `--state .` is often a project.
+    """
+    if generated.exists() and f"[provider.{SIM}]" not in generated.read_text():
+        raise StateUnusable(
+            f"{generated} is not generated, and `fairlead up` would write its own file there:"
+            " choose another directory with --state"
+        )
+    write_private(generated, text)
 
 
 def _with_simulator(text: str, config: Config, port: int) -> str:

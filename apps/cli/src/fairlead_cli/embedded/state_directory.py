@@ -89,11 +89,12 @@ def prepare_state(root: Path) -> StateDirectory:
     state = StateDirectory(root.absolute())
     try:
         state.root.mkdir(parents=True, exist_ok=True, mode=DIRECTORY_MODE)
+        _check_owner(state)
         if _is_ours(state.root):
             state.root.chmod(DIRECTORY_MODE)
         for directory in state.directories():
             make_private_directory(directory)
-        (state.root / ".gitignore").write_text("*\n")
+        _ignore_files(state.root / ".gitignore")
         close_files(state.root / "lock", state.root / "run.json", state.token)
         close_files(*state.logs.iterdir(), *state.nats.iterdir())
     except OSError as error:
@@ -107,6 +108,26 @@ def prepare_state(root: Path) -> StateDirectory:
         if log.stat().st_size > LOG_BYTES_MAX:
             log.replace(log.with_suffix(".log.1"))
     return state
+
+
+def _check_owner(state: StateDirectory) -> None:
+    """Refuse the state of another user: its files would then serve neither user.
+
+    Raises StateUnusable.
+    """
+    lock = state.root / "lock"
+    owner = lock.stat().st_uid if lock.exists() else os.geteuid()
+    if owner != os.geteuid():
+        raise StateUnusable(
+            f"{state.root} belongs to the user with the uid {owner}: run fairlead as that user,"
+            " or choose another directory with --state"
+        )
+
+
+def _ignore_files(path: Path) -> None:
+    """Keep the state out of git. A file that people wrote stays: `--state .` is a project."""
+    with suppress(FileExistsError), open(path, "x", opener=open_private) as file:
+        file.write("*\n")
 
 
 def _is_ours(root: Path) -> bool:
