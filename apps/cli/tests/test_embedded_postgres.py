@@ -1,5 +1,6 @@
 """The embedded Postgres keeps its data, stays inside the state directory, and trusts nobody."""
 
+import asyncio
 import os
 import shutil
 import stat
@@ -286,6 +287,35 @@ async def test_data_that_an_earlier_release_kept_outside_moves_in(
     assert not (state.root / "postgres.name").exists()
 
 
+@pytest.mark.parametrize("name", ["..", ".", "", "pginstall18-1-1", "../postgres-0123456789abcdef"])
+def test_a_state_directory_removes_nothing_outside_but_its_own_data(
+    state: StateDirectory, open_place: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A cloned project may bring a state directory: the name `..` removed all of `/var/lib`."""
+    monkeypatch.setattr(outside_data, "OUTSIDE", open_place / "fairlead")
+    for other in ("fairlead/pginstall18-1-1", "fairlead/postgres-ffffffffffffffff/data", "other"):
+        (open_place / other).mkdir(parents=True)
+    (state.root / outside_data.NAME_FILE).write_text(name)
+
+    moving = outside_data.move_outside_data(state, state.postgres / "data")
+    assert asyncio.run(moving) is None
+
+    assert len(list(open_place.rglob("*"))) == 5
+
+
+async def test_a_crash_while_the_password_is_stored_is_mended_by_the_next_start(
+    state: StateDirectory,
+) -> None:
+    process, server = await postgres_on(state)
+    async with run_processes(process):
+        keep_answer(server)
+    server.access.password_file(ADMIN).write_text("")
+
+    process, server = await postgres_on(state)
+    async with run_processes(process):
+        assert answer(server) == 42
+
+
 async def test_a_path_too_long_for_a_socket_gets_a_short_private_directory(
     tmp_path: Path,
 ) -> None:
@@ -298,7 +328,7 @@ async def test_a_path_too_long_for_a_socket_gets_a_short_private_directory(
         keep_answer(server)
     postgres.forget(server)
 
-    assert lines == [f"the state's path is too long for a socket: Postgres listens in {place}"]
+    assert lines == [f"the state's path does not fit a socket: Postgres listens in {place}"]
     assert not place.exists()
 
 

@@ -58,7 +58,7 @@ async def _run_checks(args: argparse.Namespace) -> list[Finding]:
         checks.check_packages(),
         *checks.check_server_binaries(),
     ]
-    existing = next(path for path in (state, *state.parents) if path.exists())
+    existing = next(path for path in (state, *state.parents) if os.access(path, os.F_OK))
     findings.append(checks.check_disk(existing, shutil.disk_usage(existing).free // MEGABYTE))
     config_variable = os.environ.get("FAIRLEAD_CONFIG")
     path = args.config or (Path(config_variable) if config_variable else _local_config(addresses))
