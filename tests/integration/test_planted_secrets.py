@@ -5,7 +5,7 @@ import base64
 import json
 import shlex
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,6 +183,10 @@ async def test_a_full_run_leaves_no_secret_behind(planted: PlantedStack) -> None
         assert any(CANARY.encode() in content for name, content in kept if source in name), source
     assert find_secrets([("shown", text.encode()) for text in shown]) == []
     assert find_secrets(kept) == []
+    own = own_secrets(planted.place / "state")
+    assert {name.split("/")[-2] for name in own} >= {"state", "keys", "passwords"}
+    assert find_secrets([("shown", text.encode()) for text in shown], own) == []
+    assert [found for found in find_secrets(kept, own) if found[0] != found[1]] == []
 
 
 async def test_a_changed_key_file_counts_from_the_next_turn(planted: PlantedStack) -> None:
@@ -203,7 +207,7 @@ async def test_a_changed_key_file_counts_from_the_next_turn(planted: PlantedStac
 async def run_tools(up: Stack) -> str:
     """A session whose tools look for secrets, or get them in the errors of their servers."""
     session = await up.session()
-    calls = (
+    calls: tuple[tuple[str, dict[str, str]], ...] = (
         ("bash", {"command": "env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'; cat notes.txt"}),
         ("read", {"path": "notes.txt"}),
         ("leaky_refuse", {}),
@@ -213,7 +217,8 @@ async def run_tools(up: Stack) -> str:
     for tool, arguments in calls:
         args = shlex.quote(json.dumps(arguments))
         await say(up, session, f"[[sim: tool={tool} args={args} ; answer=done]] {CANARY}")
-        log = await wait_until_settled(up, session)
+        await wait_until_settled(up, session)
+    log = await up.events(session)
     settled = [*events_of(log, "tool.succeeded"), *events_of(log, "tool.failed")]
     assert len(settled) == len(calls)
     return session
@@ -316,7 +321,15 @@ def dumped_tables(dsn: str) -> Iterable[tuple[str, bytes]]:
                 yield f"{schema}.{table}", b"".join(bytes(row) for row in rows)
 
 
-def find_secrets(contents: Iterable[tuple[str, bytes]]) -> list[tuple[str, str]]:
+def own_secrets(state: Path) -> dict[str, str]:
+    """The secrets that the stack made for itself, by the only file that may hold them."""
+    files = (state / "token", *state.glob("nats/keys/*.nk"), *state.glob("postgres/passwords/*"))
+    return {str(path): path.read_text().strip().rpartition(":")[2] for path in files}
+
+
+def find_secrets(
+    contents: Iterable[tuple[str, bytes]], secrets: Mapping[str, str] = SECRETS
+) -> list[tuple[str, str]]:
     """The secrets in the contents: as they are, quoted for a URL, escaped for JSON, in base64."""
     forms = {
         name: (
@@ -325,7 +338,7 @@ def find_secrets(contents: Iterable[tuple[str, bytes]]) -> list[tuple[str, str]]
             secret.replace("/", "\\/").encode(),
             base64.b64encode(secret.encode()).rstrip(b"=")[:-1],
         )
-        for name, secret in SECRETS.items()
+        for name, secret in secrets.items()
     }
     return [
         (where, name)
