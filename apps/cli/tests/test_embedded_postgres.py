@@ -105,7 +105,8 @@ async def test_a_reused_pid_does_not_keep_postgres_down(state: StateDirectory) -
 
 
 @as_root
-def test_postgres_runs_as_an_ordinary_user_too(open_place: Path) -> None:
+@pytest.mark.parametrize("uid", [1, 61_234], ids=["a user", "a uid without a name"])
+def test_postgres_runs_as_an_ordinary_user_too(open_place: Path, uid: int) -> None:
     python = Path("/usr/bin/python3")
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     probe = subprocess.run(
@@ -116,11 +117,11 @@ def test_postgres_runs_as_an_ordinary_user_too(open_place: Path) -> None:
     )
     if probe.stdout.strip() != version:
         pytest.skip("no system Python of this version")
-    os.chown(open_place, 1, 1)
+    os.chown(open_place, uid, uid)
 
     result = subprocess.run(
         [
-            *("setpriv", "--reuid=1", "--regid=1", "--clear-groups"),
+            *("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"),
             *(python, "-c", UNPRIVILEGED, Path(psycopg.__file__).parents[1], open_place / "state"),
             *(path for path in sys.path if path.endswith("src")),
         ],

@@ -1,6 +1,7 @@
-"""Chooses the user under which the embedded Postgres runs: Postgres refuses to run as root."""
+"""Chooses the user under which the embedded Postgres runs: not root, and a user with a name."""
 
 import os
+import pwd
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -16,19 +17,32 @@ WAYS: Final = (launcher.NAMESPACE, launcher.BECOME_NOBODY)
 
 
 def choose_user(home: Path, program: Path) -> str:
-    """The first way in which a program started by root reaches its files. Raises StateUnusable."""
-    if os.geteuid() != 0:
+    """The first way in which a program reaches its files. Raises StateUnusable.
+
+    Postgres refuses root, and a uid without a name, as a container may have.
+    """
+    uid = os.geteuid()
+    if uid != 0 and _has_name(uid):
         return launcher.KEEP_USER
     reasons: list[str] = []
-    for user in WAYS:
+    for user in WAYS if uid == 0 else (launcher.NAMESPACE,):
         reason = _why_unusable(user, home, program)
         if reason is None:
             return user
         reasons.append(f"{user}: {reason}")
+    who = "root" if uid == 0 else f"a user without a name (uid {uid})"
     raise StateUnusable(
-        f"Postgres does not run as root, and no other user can use {home} ({'; '.join(reasons)}):"
+        f"Postgres does not run as {who}, and no other user can use {home} ({'; '.join(reasons)}):"
         " run fairlead as an ordinary user"
     )
+
+
+def _has_name(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
 
 
 def file_owner(user: str) -> int:
