@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import uvicorn
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from fairlead_service.http_protocol import ConnectionLimits, DeadlineProtocol
+from fairlead_service.http_protocol import REST_BYTES_MAX, ConnectionLimits, DeadlineProtocol
 
 pytestmark = pytest.mark.integration
 
@@ -128,3 +128,32 @@ async def test_the_rest_of_an_ignored_body_cannot_keep_a_connection() -> None:
         dripping = asyncio.create_task(drip())
         assert await reader.read() == b""
         dripping.cancel()
+
+
+async def test_after_the_rest_of_an_ignored_body_the_connection_is_used_again() -> None:
+    """A client that got its 413 early still sends the body, and then its next request."""
+    async with _serve() as port, _connection(port) as (reader, writer):
+        writer.write(b"POST /ignore HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\nx")
+        await reader.readuntil(b"done")
+
+        for _ in range(3):
+            writer.write(b"x" * 33_333)
+            await asyncio.sleep(0.02)
+        writer.write(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+
+        assert (await reader.readuntil(b"\r\n\r\n0")).startswith(b"HTTP/1.1 200")
+
+
+async def test_the_rest_of_an_ignored_body_has_a_limit() -> None:
+    async with _serve() as port, _connection(port) as (reader, writer):
+        length = REST_BYTES_MAX * 2
+        writer.write(b"POST /ignore HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % length)
+        await reader.readuntil(b"done")
+
+        with suppress(ConnectionError):
+            for _ in range(length // 65_536):
+                writer.write(b"x" * 65_536)
+                await writer.drain()
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+        assert writer.is_closing() or reader.at_eof() or reader.exception() is not None

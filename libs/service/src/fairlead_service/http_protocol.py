@@ -14,6 +14,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 log = logging.getLogger(__name__)
 
+# The rest of a body after its answer, such as 413: the client may still be sending it.
+REST_BYTES_MAX: Final = 8 * 1024 * 1024
 HEAD_TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -39,6 +41,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._head_timer: TimerHandle | None = None
         self._head_bytes = 0
+        self._in_body = False
 
     @classmethod
     def with_limits(cls, limits: ConnectionLimits) -> "type[DeadlineProtocol]":
@@ -58,13 +61,12 @@ class DeadlineProtocol(HttpToolsProtocol):
         # uvicorn types it as always there, but there is none before the first request.
         cycle = cast("RequestResponseCycle | None", self.cycle)
         if cycle is None or cycle.response_complete:
-            # The rest of an unread body counts as a head: nothing else may follow an answer.
+            # After an answer comes the next head, or first the rest of a body that nobody reads.
             self._await_head()
         super().data_received(data)
         if self._head_timer is not None:
             self._head_bytes += len(data)
-            if self._head_bytes > self.head_bytes_max:
-                self._refuse_large_head()
+            self._check_size()
 
     @override
     def on_headers_complete(self) -> None:
@@ -73,7 +75,14 @@ class DeadlineProtocol(HttpToolsProtocol):
         if size > self.head_bytes_max:
             self._refuse_large_head()
             raise ValueError("the parser stops here, because the connection is closed")
+        self._in_body = True
         super().on_headers_complete()
+
+    @override
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        self._end_head()
+        super().on_message_complete()
 
     @override
     def send_400_response(self, msg: str) -> None:
@@ -103,6 +112,15 @@ class DeadlineProtocol(HttpToolsProtocol):
                 extra={"seconds": self.head_timeout_s},
             )
             self.transport.close()
+
+    def _check_size(self) -> None:
+        """Close a connection that sends too much beside the bodies that are read."""
+        if self._in_body and self._head_bytes > REST_BYTES_MAX:
+            log.info("rest of a refused body too large: connection closed")
+            self._end_head()
+            self.transport.close()
+        elif not self._in_body and self._head_bytes > self.head_bytes_max:
+            self._refuse_large_head()
 
     def _refuse_large_head(self) -> None:
         self._end_head()
