@@ -178,9 +178,9 @@ async def test_killed_while_its_output_is_kept_a_call_is_settled_without_it(
 ) -> None:
     """E-18, J-34: the whole text was on its way to the store, and no settlement names it."""
     mark = tmp_path / "mark"
-    command = f"seq 1 400000; sleep 1; echo done > {mark}"
+    command = "seq 1 400000; sleep 1; echo done > mark"
     arguments = json.dumps({"command": command})
-    session = await up.session()
+    session = await up.session(location={"directory": str(tmp_path)})
     await say(up, session, f"[[sim: tool=bash args='{arguments}' ; answer=done]] go")
     await up.until(session, "tool.started")
     await asyncio.sleep(0.3)

@@ -117,7 +117,7 @@ async def test_a_projector_looks_at_what_waits_by_itself(
 ) -> None:
     """K-17: this holds after a restart too; a broken session is left out."""
     ingest = FakeIngest(log_builder.eventlog)
-    await log_builder.eventlog.approvals.save("default", "p", "vcs", ["git *"])
+    await log_builder.eventlog.approvals.save("default", "p", "bash", ["git push"])
     log_builder.commit(OTHER, *PARKED)
     log_builder.raw(OTHER, b"not a commit")
     async with projection.run():
