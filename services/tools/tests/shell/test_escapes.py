@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -76,6 +77,7 @@ ATTEMPTS = {
     "writes into the system": "echo x > /usr/bin/made; echo x > /etc/made; echo x > /made",
     "makes a namespace": "unshare -Ur cat /proc/self/uid_map; unshare -m true && echo MOUNTED",
     "mounts": "mount -t tmpfs none /usr && echo MOUNTED; umount /usr && echo MOUNTED",
+    "changes the kernel": "find /proc ! -path '/proc/[0-9]*' -type f -writable -printf 'OPEN %p '",
     "kills the worker": "kill -9 $WORKER && echo KILLED; kill -9 -1; true",
     "kills its parent": "kill -9 $PPID; kill -9 1; true",
 }
@@ -89,6 +91,7 @@ async def test_a_command_reaches_nothing_outside(cell: Cell, script: str) -> Non
     assert SECRET not in text
     assert "MOUNTED" not in text
     assert "KILLED" not in text
+    assert "OPEN" not in text
     assert [path.name for path in cell.outside.iterdir()] == ["secret"]
     assert not (cell.outside.parent / "made").exists()
 
@@ -150,6 +153,54 @@ async def test_the_private_directory_is_empty_even_inside_the_location(cell: Cel
     (shell.private.spools / "other-session").unlink()
 
 
+async def test_a_hidden_directory_cannot_be_moved_away(cell: Cell) -> None:
+    """B6: a command that renames a directory above it would show it to the next command."""
+    hidden = cell.shell.path / "project/state"
+    hidden.mkdir(parents=True)
+    (hidden / "token").write_text(SECRET)
+    (hidden / "inner").mkdir()
+    private = type(PRIVATE)()
+    private.hide(hidden, hidden / "inner")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairlead_tools.builtin.bash.PRIVATE", private)
+        await cell.run("mv project elsewhere; mv project/state state; touch project/made")
+        text = await cell.run("cat */token */*/token")
+
+    assert SECRET not in text
+    assert (hidden / "token").exists()
+    assert (hidden.parent / "made").exists()
+
+
+async def test_a_hidden_directory_is_not_shown_by_a_readable_path(cell: Cell) -> None:
+    """B6: operators install below `/opt`, and name more paths that commands may read."""
+    tree = cell.outside.parent / "readable"
+    (tree / "state").mkdir(parents=True)
+    (tree / "state/token").write_text(SECRET)
+    (tree / "open").write_text("readable")
+    sandbox = cell.shell.bash.sandbox
+    assert sandbox is not None
+    cell.shell.bash.sandbox = Sandbox(sandbox.program, read=(str(tree),))
+    private = type(PRIVATE)()
+    private.hide(tree / "state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairlead_tools.builtin.bash.PRIVATE", private)
+        text = await cell.run(f"cat {tree}/open {tree}/state/token")
+
+    assert "readable" in text
+    assert SECRET not in text
+
+
+async def test_a_location_below_the_second_temporary_directory_works(cell: Cell) -> None:
+    """L-58: `/var/tmp` is a link in the sandbox, and a location may lie below it."""
+    with TemporaryDirectory(dir="/var/tmp") as directory:
+        shell = ShellPlace(Path(directory), cell.shell.settings)
+        shell.bash = cell.shell.bash
+        _, text, _ = await shell.run("touch made; pwd")
+
+        assert text.strip() == directory
+        assert (Path(directory) / "made").exists()
+
+
 @pytest.mark.parametrize("workdir", ["..", "/", "/tmp", "link", "inner/../.."])  # noqa: S108
 async def test_a_working_directory_outside_the_location_is_refused(
     cell: Cell, workdir: str
@@ -200,10 +251,7 @@ async def test_a_daemon_ends_with_its_command(cell: Cell) -> None:
 
 async def test_a_fork_bomb_is_ended(cell: Cell) -> None:
     """B11: the supervisor counts the processes, because the kernel does not count those of root."""
-    # COORDINATOR: the unbounded bomb took the whole machine down (load 9,700) because RLIMIT_NPROC does
-    # not bind root and polling is too slow. NEVER run an unbounded fork bomb here. Use the pids cgroup
-    # (v1 at /sys/fs/cgroup/pids is writable as root; v2 elsewhere) where it can be made, say in docs
-    # where there is no limit, and test only with a BOUNDED number of processes (e.g. 200 sleeps).
+    # A bounded number: the kernel limits no processes of root, so a real bomb could stop the machine.
     output, _, status = await cell.shell.run("for i in $(seq 200); do sleep 30 & done; sleep 30")
 
     assert output.exit is None

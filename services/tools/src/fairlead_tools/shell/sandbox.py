@@ -94,13 +94,14 @@ class Sandbox:
             *(("--share-net",) if self.network else ()),
             *("--json-status-fd", str(descriptors.status)),
             *(() if descriptors.filter is None else ("--seccomp", str(descriptors.filter))),
-            *("--proc", "/proc", "--dev", "/dev"),
+            # Root in a namespace still owns the settings of the kernel below `/proc/sys`.
+            *("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"),
             *("--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
-            *("--bind", str(place.temporary), HOME, "--symlink", HOME, "/var/tmp"),  # noqa: S108
+            *("--bind", str(place.temporary), HOME, *_second_temporary(place)),
             *descriptors.system.options,
             *(part for path in readable for part in ("--ro-bind-try", path, path)),
             *("--bind", str(place.location), str(place.location)),
-            *(part for path in _inside(place) for part in ("--tmpfs", path, "--remount-ro", path)),
+            *_hide(place, (*descriptors.system.directories, *readable)),
             *("--setenv", "HOME", HOME, "--setenv", "TMPDIR", HOME),
             *("--remount-ro", "/", "--chdir", str(place.directory), "--", *argv),
         )
@@ -180,8 +181,31 @@ def remove_mount_links(place: SandboxPlace) -> None:
             inner.unlink()
 
 
-def _inside(place: SandboxPlace) -> tuple[str, ...]:
-    """The hidden directories that the location would show."""
-    return tuple(
-        str(path) for path in place.hidden if path.is_relative_to(place.location) and path.is_dir()
+def _second_temporary(place: SandboxPlace) -> tuple[str, ...]:
+    """`/var/tmp` leads to `/tmp`, unless the location lies there and needs a directory to lie in."""
+    second = "/var/tmp"  # noqa: S108
+    return () if place.location.is_relative_to(second) else ("--symlink", HOME, second)
+
+
+def _hide(place: SandboxPlace, readable: Iterable[str]) -> tuple[str, ...]:
+    """Cover the hidden directories that the location or a readable path would show.
+
+    The directories between the location and a hidden directory become mounts. A command could
+    otherwise rename one of them, and the next command would find the hidden directory elsewhere.
+    """
+    shown = tuple(Path(path).resolve() for path in readable)
+    outermost = [path for path in place.hidden if not set(path.parents) & set(place.hidden)]
+    inside = [path for path in outermost if path.is_relative_to(place.location) and path.is_dir()]
+    elsewhere = [path for path in outermost if any(map(path.is_relative_to, shown))]
+    between = {
+        above for path in inside for above in path.parents if place.location in above.parents
+    }
+    # A mount of an outer directory would show what a mount before it has covered.
+    return (
+        *(part for above in sorted(between) for part in ("--bind", str(above), str(above))),
+        *(
+            part
+            for path in (*inside, *(path for path in elsewhere if path.is_dir()))
+            for part in ("--tmpfs", str(path), "--remount-ro", str(path))
+        ),
     )

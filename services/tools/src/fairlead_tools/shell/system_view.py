@@ -32,6 +32,12 @@ class SystemView:
     options: tuple[str, ...] = ()
     descriptors: tuple[int, ...] = ()
 
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """What is mounted: these trees show everything below them."""
+        pairs = zip(self.options, self.options[1:], strict=False)
+        return tuple(path for option, path in pairs if option == "--ro-bind")
+
 
 @contextmanager
 def open_system() -> Iterator[SystemView]:
