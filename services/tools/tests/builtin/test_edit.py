@@ -221,3 +221,19 @@ async def test_of_many_edits_of_one_file_none_is_lost(tmp_path: Path) -> None:
     await asyncio.gather(*(run_call(EDIT, tmp_path, **change(name, f"{name}!")) for name in names))
 
     assert (tmp_path / "a.txt").read_text().split("\n") == [f"{name}!" for name in names]
+
+
+def test_many_line_breaks_take_linear_time() -> None:
+    """B10: 4 MB of line breaks would take hours if each one were tried by itself."""
+    breaks = "\r\n" * 2_000_000
+
+    with pytest.raises(NotReplaced, match="was not found"):
+        replace_text(breaks, "\n" * 1_000_000 + "end", "x", everywhere=False)
+    assert replace_text(f"{breaks}end", "\nend", "\nx", everywhere=False) == (f"{breaks}x", 1)
+
+
+def test_a_single_carriage_return_is_found_as_it_is() -> None:
+    """L-33: only a whole line break matches either kind."""
+    assert replace_text("a\r\nb\r\n", "\r", "", everywhere=True) == ("a\nb\n", 2)
+    with pytest.raises(NotReplaced, match="was not found"):
+        replace_text("a\r\nb", "\r\r\n", "x", everywhere=False)

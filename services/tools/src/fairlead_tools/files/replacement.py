@@ -1,9 +1,12 @@
-"""Exact replacement in a text, with either kind of line ending."""
+"""Exact replacement in a text, with either kind of line ending, in time linear in the text."""
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Final
 
 BOM: Final = "\ufeff"
+_CRLF: Final = re.compile("\r\n")
 
 
 class NotReplaced(Exception):
@@ -26,8 +29,8 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> tuple[st
     """
     check_replacement(old, new)
     bare, mark = text.removeprefix(BOM), BOM if text.startswith(BOM) else ""
-    pattern = re.compile("\r?\n".join(map(re.escape, _lf(old).split("\n"))))
-    count = sum(1 for _ in pattern.finditer(bare))
+    places = list(_places(bare, old))
+    count = len(places)
     if not count:
         raise NotReplaced("oldString was not found in the file; it must match exactly")
     if count > 1 and not everywhere:
@@ -36,10 +39,38 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> tuple[st
             " or set replaceAll"
         )
     usual = _usual_line_ending(bare)
-    result = pattern.sub(
-        lambda match: _with_line_ending(new, _usual_line_ending(match[0]) or usual), bare
-    )
+    pieces, end = list[str](), 0
+    for start, stop in places:
+        ending = _usual_line_ending(bare[start:stop]) or usual
+        pieces += (bare[end:start], _with_line_ending(new, ending))
+        end = stop
+    result = "".join((*pieces, bare[end:]))
     return mark + result.removeprefix(BOM), count
+
+
+def _places(text: str, old: str) -> Iterator[tuple[int, int]]:
+    """Where the old text begins and ends in a text, from left to right and without overlap.
+
+    The search is for plain text: a pattern of many line breaks would be tried at every one of them.
+    """
+    plain_old = _lf(old)
+    if "\r" in plain_old:
+        # A carriage return that belongs to no line break is meant as it is.
+        yield from ((start, start + len(old)) for start in _find_all(text, old))
+        return
+    plain = _lf(text)
+    # Where the plain text lacks a carriage return of the text, in the plain text.
+    shortened = [match.start() - at for at, match in enumerate(_CRLF.finditer(text))]
+    for start in _find_all(plain, plain_old):
+        stop = start + len(plain_old)
+        yield start + bisect_left(shortened, start), stop + bisect_left(shortened, stop)
+
+
+def _find_all(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + len(part))
 
 
 def _lf(text: str) -> str:
