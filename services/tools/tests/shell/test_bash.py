@@ -253,6 +253,15 @@ def test_paths_outside_are_named_and_nothing_more(place: ShellPlace) -> None:
     assert scan.outside_paths("echo 'unclosed /etc/x", inside) == ("/etc/x",)
 
 
+def test_the_search_for_paths_is_bounded() -> None:
+    """B10: a command of 100 kB full of paths took seconds, and every other call waited."""
+    paths = [f"/{number}" for number in range(20_000)]
+    late = " ".join(("a" * scan.SEARCHED_LENGTH, "/etc/late"))
+
+    assert scan.outside_paths(" ".join(paths)) == tuple(paths[: scan.PATHS_MAX])
+    assert scan.outside_paths(late) == ()
+
+
 async def test_paths_outside_only_warn(place: ShellPlace) -> None:
     """L-52: the command runs, and people and the model see the warning."""
     (need,) = await place.needs("cat /etc/hostname")
