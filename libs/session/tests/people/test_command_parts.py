@@ -47,6 +47,8 @@ SHOWN = [
     ("[ -f x ] && ls", {"[ -f x ]", "ls"}),
     ("echo ${a} ${#b} $?", {"echo ${a} ${#b} $?"}),
     ("! rm x", {"rm x"}),
+    ("find . -exec rm x +", {"find . -exec rm x +", "rm x +"}),
+    ("find -ok /bin/rm x", {"find -ok /bin/rm x", "rm x", "/bin/rm x"}),
     ("A=b", {"A=b"}),
     ("", set()),
 ]
@@ -63,6 +65,13 @@ HIDDEN = [
     "/bin/sh x",
     "sudo -u a sh",
     ". ./x",
+    "find . -exec sh -c 'rm x' {} +",
+    "env -S'rm x'",
+    "env -iS 'rm x'",
+    "env --split-string='rm x'",
+    "su -c 'rm x'",
+    "=rm x",
+    "ls $((##a)); rm x\n))",
     "trap 'rm x' EXIT",
     "cat <<E\nit's\nE\nrm x\necho '",
     "cat <<< x",
@@ -89,6 +98,21 @@ def test_every_part_that_a_shell_would_run_is_found(command: str, parts: set[str
 
     assert found is not None
     assert set(found) == parts
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sudo -u a -g b -h c -p d -r e rm x",
+        "taskset 1 rm x",
+        "parallel -j 4 rm x",
+        "timeout -k 1 -s KILL 5 nice -n 3 rm x",
+        "repeat 3 rm x",
+    ],
+)
+def test_values_of_options_do_not_hide_the_command_behind_them(command: str) -> None:
+    """B7: a program that runs another may have any number of options with values."""
+    assert "rm x" in (command_parts(command) or ())
 
 
 @pytest.mark.parametrize("command", HIDDEN)

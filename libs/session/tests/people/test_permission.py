@@ -149,3 +149,22 @@ def test_a_tool_is_hidden_by_a_last_word_that_denies_everything() -> None:
     assert not is_hidden((*denied, rule("edit", "docs/*", "allow")), "edit")
     assert not is_hidden((ALL, rule("edit", "docs/*", "deny")), "edit")
     assert not is_hidden((), "edit")
+
+
+@pytest.mark.parametrize(
+    "command", ['git "push" x', "git 'push' x", "git p\\ush x", "git pu''sh x", "git pu\\\nsh x"]
+)
+def test_quotes_do_not_hide_an_argument_from_a_stricter_rule(command: str) -> None:
+    """B7: a shell takes the quotes off before the program sees its arguments."""
+    rules = (ALL, rule("bash", "git *", "allow"), rule("bash", "git push *", "deny"))
+
+    assert effect(rules, "bash", command) == "deny"
+    assert isinstance(permit(rules, (), (), (Need("bash", (command,)),)), Denied)
+
+
+def test_a_rule_about_quoted_text_stays_in_force() -> None:
+    """B7: only a stricter rule counts for the text without its quotes."""
+    rules = (rule("bash", "*", "ask"), rule("bash", 'git commit -m "*"', "allow"))
+
+    assert effect(rules, "bash", 'git commit -m "a b"') == "allow"
+    assert effect(rules, "bash", "git commit -m a b") == "ask"

@@ -7,8 +7,15 @@ the caller must not take the command for harmless. A text proves nothing about e
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
 from typing import Final
+
+from fairlead_session.people.shell_programs import (
+    GRAMMAR,
+    RESERVED,
+    TESTS,
+    command_starts,
+    is_hidden_program,
+)
 
 # A longer text would hold up everything else in the process.
 LENGTH_MAX: Final = 16_384
@@ -18,22 +25,6 @@ PREFIXES_MAX: Final = 16
 
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# Words of the shell's grammar, programs that run the command in their arguments, and programs whose
-# arguments or input are code, so that no text shows what runs.
-_RESERVED: Final = _names("! { } if then elif else fi do done while until for")
-_GRAMMAR: Final = _names("case esac select function coproc")
-_WRAPPERS: Final = _names(
-    "command exec builtin time nohup env sudo doas nice ionice stdbuf timeout setsid xargs chroot"
-    " busybox unshare nsenter flock script watch strace"
-)
-_INTERPRETERS: Final = _names("eval source . trap alias sh bash dash ash zsh ksh fish csh tcsh")
-# How many words after a wrapper may begin its command: an option may take a word as its value.
-_WRAPPED_WORDS: Final = 4
 # Redirections that write nowhere: between open files, and into nothing.
 _HARMLESS: Final = re.compile(
     r"\d*([<>]&(\d+|-)|(>>?|<)[ \t]*/dev/null)(?=[\s;&|()<>]|$)", re.ASCII
@@ -41,9 +32,8 @@ _HARMLESS: Final = re.compile(
 # A parameter without quotes and without another expansion inside.
 _PARAMETER: Final = re.compile(r"\$\{[^\"'`\\${}\n]*\}")
 _PLAIN: Final = re.compile(r"[\w./:=,@%+-]+")
-# Signs by which a shell computes the name of a program.
-_HIDDEN: Final = re.compile(r"[$`*?\[~{]")
-_TESTS: Final = frozenset({"[", "[["})
+# Signs by which a shell computes the name of a program. In one shell `=rm` is the path of `rm`.
+_HIDDEN: Final = re.compile(r"[$`*?\[~{]|^=")
 
 
 class UnknownParts(Exception):
@@ -118,6 +108,9 @@ class _Scanner:
             self._end_word()
             self._at += 1
         elif character == "#" and frame.word is None:
+            if frame.closes:
+                # In arithmetic the sign is no comment, and shells disagree about what it is.
+                raise UnknownParts
             # A comment ends with its line.
             end = text.find("\n", at)
             self._at = len(text) if end < 0 else end
@@ -229,15 +222,15 @@ class _Scanner:
             seen.add(start)
             if len(seen) > PREFIXES_MAX:
                 raise UnknownParts
-            path = _unquote(words[start])
+            path = unquote(words[start])
             name = path.rpartition("/")[2] or path
-            if name in _INTERPRETERS or (_HIDDEN.search(path) and name not in _TESTS):
+            hidden = _HIDDEN.search(path) and name not in TESTS
+            if hidden or is_hidden_program(name, words[start + 1 :]):
                 raise UnknownParts
             # A rule may be about the program, or about the one in this directory.
             self._add([name, *words[start + 1 :]])
             self._add([path, *words[start + 1 :]])
-            if name in _WRAPPERS:
-                starts += _plain_words(words, start + 1)
+            starts += command_starts(name, words, start + 1)
 
     def _add(self, words: list[str]) -> None:
         self._parts[" ".join(words)] = None
@@ -246,24 +239,18 @@ class _Scanner:
             raise UnknownParts
 
 
-def _unquote(word: str) -> str:
+def unquote(word: str) -> str:
     """The word without quotes and escapes."""
     return re.sub(r"\\(.)|[\"']", r"\1", word.replace("\\\n", ""), flags=re.DOTALL)
 
 
 def _skip_prefixes(words: list[str], start: int) -> int:
     """The first word from here on that is not reserved. Raises UnknownParts."""
-    while start < len(words) and words[start] in _RESERVED:
+    while start < len(words) and words[start] in RESERVED:
         start += 1
-    if start < len(words) and words[start] in _GRAMMAR:
+    if start < len(words) and words[start] in GRAMMAR:
         raise UnknownParts
     return start
-
-
-def _plain_words(words: list[str], start: int) -> list[int]:
-    """The first words from here on that are neither options nor assignments."""
-    plain = (index for index in range(start, len(words)) if not words[index].startswith("-"))
-    return list(islice(plain, _WRAPPED_WORDS))
 
 
 def _is_number(word: str) -> bool:

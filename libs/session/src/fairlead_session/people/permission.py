@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from fairlead_schema.permission import Effect, PermissionRule, SavedPermission
-from fairlead_session.people.command_parts import command_parts
+from fairlead_session.people.command_parts import command_parts, unquote
 from fairlead_session.people.wildcard import matches
 from fairlead_session.state.calls import Grant
 
@@ -59,7 +59,7 @@ def effect(rules: Iterable[PermissionRule], action: str, resource: str) -> Effec
         # The text hides what runs, so it may be anything that some rule is about.
         hidden: Effect = "ask" if any(rule.effect != "allow" for rule in relevant) else "allow"
         return _strictest((_effect_of(last), hidden))
-    return _strictest((_effect_of(last), *(_effect_of(_last_match(relevant, p)) for p in parts)))
+    return _strictest((_effect_of(last), *(_effect_of(_rule_of_part(relevant, p)) for p in parts)))
 
 
 def is_approved(saved: Iterable[PermissionRule], action: str, resource: str) -> bool:
@@ -138,8 +138,10 @@ def _denying_rule(rules: tuple[PermissionRule, ...], need: Need) -> str:
     relevant = tuple(rule for rule in rules if matches(rule.action, need.action))
     for resource in need.resources:
         parts = command_parts(resource) if need.action in COMMANDS else None
-        for text in (resource, *(parts or ())):
-            rule = _last_match(relevant, text)
+        for rule in (
+            _last_match(relevant, resource),
+            *(_rule_of_part(relevant, part) for part in parts or ()),
+        ):
             if rule is not None and rule.effect == "deny":
                 return f"{rule.action} {rule.resource} {rule.effect}"
     raise AssertionError("a denied need has a rule that denies")
@@ -147,6 +149,21 @@ def _denying_rule(rules: tuple[PermissionRule, ...], need: Need) -> str:
 
 def _last_match(rules: tuple[PermissionRule, ...], text: str) -> PermissionRule | None:
     return next((rule for rule in reversed(rules) if matches(rule.resource, text)), None)
+
+
+def _rule_of_part(rules: tuple[PermissionRule, ...], part: str) -> PermissionRule | None:
+    """The last rule about a part of a command.
+
+    A shell takes the quotes off, so a later and stricter rule about the words without them counts:
+    `git "push"` is `git push`.
+    """
+    rule, plain = _last_match(rules, part), unquote(part)
+    if plain == part:
+        return rule
+    later = _last_match(rules if rule is None else rules[rules.index(rule) + 1 :], plain)
+    if later is None or _strictest((_effect_of(rule), later.effect)) == _effect_of(rule):
+        return rule
+    return later
 
 
 def _effect_of(rule: PermissionRule | None) -> Effect:
