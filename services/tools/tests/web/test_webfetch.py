@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fairlead_schema.location import LocationRef
+from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.content import TextContent
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.lifecycle import Succeeded
+from fairlead_session.people.permission import judge
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.app import build_registry
 from fairlead_tools.builtin.webfetch import WebfetchInput, execute, needs, tool_with
@@ -75,6 +77,8 @@ def test_its_input_has_defaults_and_limits() -> None:
         "http://a.example:99999/",
         "http://a.example/ x",
         "http://a.example/\n",
+        "https://a.example\\b.example/",
+        "https://a.example\\@b.example/",
         "http://" + "a" * 9000,
     ],
 )
@@ -90,6 +94,38 @@ async def test_permission_is_for_the_exact_url_and_for_always_its_host() -> None
 
     assert (need.action, need.resources) == ("webfetch", ("https://a.example:8443/x?y#z",))
     assert need.save == ("https://a.example:8443/*",)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "HTTPS://EVIL.example/x",
+        "https://evil.example:443/x",
+        "https://evil.example./x",
+        "https://evil\u3002example/x",
+        "https://evil.example",
+    ],
+)
+async def test_no_spelling_of_a_host_passes_by_a_rule(url: str) -> None:
+    """B7, B17: what is connected to is judged, and not only how it is written."""
+    rules = tuple(
+        PermissionRule(action="webfetch", resource=resource, effect=effect)
+        for resource, effect in (("*", "allow"), ("https://evil.example/*", "deny"))
+    )
+    (need,) = await needs(WebfetchInput(url=url), CONTEXT)
+
+    assert judge(rules, (), need) == "deny"
+
+
+@pytest.mark.parametrize("path", ["docs/../admin", "docs/%2E%2e/admin", "docs/./../admin"])
+async def test_no_spelling_of_a_path_leaves_an_allowed_directory(path: str) -> None:
+    """B7: the client takes the dots out before it sends the path."""
+    rules = (
+        PermissionRule(action="webfetch", resource="https://a.example/docs/*", effect="allow"),
+    )
+    (need,) = await needs(WebfetchInput(url=f"https://a.example/{path}"), CONTEXT)
+
+    assert judge(rules, (), need) == "ask"
 
 
 @pytest.mark.parametrize(

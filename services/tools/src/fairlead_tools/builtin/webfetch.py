@@ -78,11 +78,15 @@ def tool_with(fetch_page: Fetch) -> Tool:
 
 
 async def needs(request: WebfetchInput, _context: CallContext) -> tuple[Need, ...]:
-    """Permission for exactly this URL. An approval for always covers the whole host."""
+    """Permission for exactly this URL. An approval for always covers the whole host.
+
+    A URL in an unusual spelling is judged in its usual form too, so that it passes by no rule.
+    """
     target = guard.parse_target(request.url)
     always = f"{target.scheme}://{target.authority}/*"
     metadata = {"url": request.url, "format": request.format, "timeout": request.timeout}
-    return (Need("webfetch", (request.url,), approval_patterns(always), metadata),)
+    resources = tuple(dict.fromkeys((request.url, target.canonical)))
+    return (Need("webfetch", resources, approval_patterns(always), metadata),)
 
 
 async def execute(fetch_page: Fetch, request: WebfetchInput, _context: CallContext) -> Result:

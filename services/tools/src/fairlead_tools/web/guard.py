@@ -6,15 +6,17 @@ resolves differently the second time changes nothing.
 
 import asyncio
 import ipaddress
+import re
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from fairlead_tools.registry.tool import CallFailed
 
 SCHEMES: Final = {"http": 80, "https": 443}
 URL_LENGTH_MAX: Final = 8192
+_ESCAPED_DOT: Final = re.compile("%2e", re.IGNORECASE)
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -42,6 +44,34 @@ class Target:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == SCHEMES[self.scheme] else f"{host}:{self.port}"
 
+    @property
+    def canonical(self) -> str:
+        """The URL in the form in which every spelling of it is judged."""
+        parts = urlsplit(self.url)
+        authority = replace(self, host=_canonical_host(self.host)).authority
+        path = _canonical_path(parts.path)
+        return urlunsplit((self.scheme, authority, path, parts.query, parts.fragment))
+
+
+def _canonical_host(host: str) -> str:
+    """The name as it is resolved: other dots and letters may stand for the usual ones."""
+    try:
+        name = host.encode("idna").decode("ascii")
+    except UnicodeError:
+        name = host
+    return name.lower().removesuffix(".")
+
+
+def _canonical_path(path: str) -> str:
+    """The path without `.` and `..`, as the client sends it and as servers understand it."""
+    names: list[str] = []
+    for name in _ESCAPED_DOT.sub(".", path).split("/"):
+        if name == "..":
+            del names[max(len(names) - 1, 1) :]
+        elif name != ".":
+            names.append(name)
+    return "/".join(names) or "/"
+
 
 def parse_target(url: str) -> Target:
     """Parse and check a URL. Raises CallFailed."""
@@ -49,6 +79,9 @@ def parse_target(url: str) -> Target:
         raise CallFailed(f"The URL is longer than {URL_LENGTH_MAX} characters")
     if any(character.isspace() or not character.isprintable() for character in url):
         raise CallFailed("The URL holds a space or a control character")
+    if "\\" in url:
+        # Rules and some programs read it as a slash, so the host would be another one for each.
+        raise CallFailed("The URL holds a backslash: write a slash, or %5C")
     try:
         parts = urlsplit(url)
         port = parts.port
