@@ -34,6 +34,7 @@ from fairlead_schema.events import (
     ToolStarted,
     ToolSucceeded,
 )
+from fairlead_schema.events.tools import NOBODY
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId
 from fairlead_schema.location import LocationRef
@@ -199,7 +200,12 @@ class Harness:
         return [recorded.event for commit in page.commits for recorded in commit.commit.events]
 
     async def starts(self) -> list[str]:
-        return [event.worker for event in await self.events() if isinstance(event, ToolStarted)]
+        """The workers that started calls, in order."""
+        return [
+            event.worker
+            for event in await self.events()
+            if isinstance(event, ToolStarted) and event.worker != NOBODY
+        ]
 
     async def wait_for_starts(self, count: int) -> None:
         """Wait until the log has this many starts of calls."""

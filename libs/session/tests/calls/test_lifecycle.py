@@ -29,6 +29,7 @@ from fairlead_schema.events import (
     ToolStarted,
     ToolSucceeded,
 )
+from fairlead_schema.events.tools import NOBODY
 from fairlead_schema.tools.content import Executor, RetryClass, TextContent
 from fairlead_session.calls.lifecycle import (
     INTERRUPTED,
@@ -43,6 +44,7 @@ from fairlead_session.calls.lifecycle import (
     Succeeded,
     begin,
     defer,
+    give_back,
     halt_reason,
     settle,
 )
@@ -186,6 +188,24 @@ def test_a_worker_that_starts_its_own_call_again_did_not_die() -> None:
 
     assert only(now).starts == 1
     assert isinstance(begin_call(now, "wkr_b", "gone"), Begin)
+
+
+def test_a_call_that_is_given_back_counts_no_death() -> None:
+    """B4, E-20: the next worker starts the call at once."""
+    now = session(called("pure"), started())
+
+    back = then(now, *give_back(now, only(now)))
+
+    assert (only(back).worker, only(back).starts) == (None, 0)
+    assert isinstance(begin_call(back, "wkr_b", None), Begin)
+
+
+def test_a_once_call_that_was_started_is_never_given_back() -> None:
+    """E-20: not even by an event in the log."""
+    now = session(called("once"), started())
+
+    assert give_back(now, only(now)) == ()
+    assert isinstance(begin_call(then(now, started(NOBODY)), "wkr_b", "gone"), Settle)
 
 
 def test_a_settlement_carries_what_the_tool_returned() -> None:

@@ -111,6 +111,27 @@ async def test_a_call_is_settled_after_three_deaths_of_its_workers(harness: Harn
     assert len(harness.wakes) == 1
 
 
+@pytest.mark.parametrize("retry", AGAIN)
+async def test_workers_that_leave_in_good_order_are_no_deaths(
+    harness: Harness, retry: RetryClass
+) -> None:
+    """B4, E-20: a rolling upgrade that moves a long call many times does not settle it."""
+    gate = Gate()
+    echo_tool = tool(execute=gate, retry=retry)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+
+    for runs in range(1, 6):
+        async with run_worker(harness.worker(f"wkr_{runs}")):
+            await wait_until(lambda runs=runs: len(gate.runs) == runs)
+            await harness.wait_for_starts(runs)
+        harness.liveness.alive.discard(f"wkr_{runs}")
+    gate.opened.set()
+
+    assert await harness.serve_all("wkr_last") == ["{'said': 'k'}"]
+    assert len(await harness.starts()) == 6
+
+
 @pytest.mark.parametrize("deliveries", [0, 1, 7])
 async def test_a_silent_workers_call_is_left_until_its_own_deadline(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, deliveries: int

@@ -1,10 +1,13 @@
 """Events of a tool call: input, call, start, progress, one settlement."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.tools.content import ErrorInfo, Executor, Json, RetryClass, ToolContent
+
+NOBODY: Final[WorkerId] = "wkr_nobody"
+"""The worker of a call that was given back."""
 
 
 class ToolInputStarted(Event):
@@ -35,7 +38,10 @@ class ToolCalled(Event):
 
 
 class ToolStarted(Event):
-    """A worker is about to run the call. After this event a `once` tool never runs again."""
+    """A worker is about to run the call. After this event a `once` tool never runs again.
+
+    A start by `NOBODY` gives the call back: its worker left in good order before the call ended.
+    """
 
     type: ClassVar[str] = "tool.started"
     visibility: ClassVar[Visibility] = "private"

@@ -18,6 +18,7 @@ from fairlead_schema.events import (
     ToolStarted,
     ToolSucceeded,
 )
+from fairlead_schema.events.tools import NOBODY
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.tools.content import ErrorInfo, Executor, ToolContent
 from fairlead_session.execution.ownership import ProcessLife
@@ -187,6 +188,20 @@ def defer(session: Session, call: UnsettledCall, until: int) -> tuple[SessionEve
     return (
         ToolDeferred(
             assistant_message_id=call.assistant_message_id, call_id=call.call_id, until=until
+        ),
+    )
+
+
+def give_back(session: Session, call: UnsettledCall) -> tuple[SessionEvent, ...]:
+    """Give a call back, for a worker that leaves. Nothing if the call is not its own, or is `once`."""
+    if call.retry == "once" or find_call(session, call.assistant_message_id, call.call_id) != call:
+        return ()
+    return (
+        ToolStarted(
+            assistant_message_id=call.assistant_message_id,
+            call_id=call.call_id,
+            worker=NOBODY,
+            generation=session.execution.generation,
         ),
     )
 

@@ -10,6 +10,7 @@ from fairlead_schema.events import (
     ToolStarted,
     ToolSucceeded,
 )
+from fairlead_schema.events.tools import NOBODY
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import Reducers
@@ -32,7 +33,14 @@ def find_call(
 
 
 def start_call(call: UnsettledCall, worker: WorkerId) -> UnsettledCall:
-    """The call after a worker has started it. The same worker may start the call again."""
+    """The call after a worker has started it. The same worker may start the call again.
+
+    A call that was given back has no worker, and the start of the worker that left does not count.
+    A `once` call that was started is never given back.
+    """
+    if worker == NOBODY:
+        back = replace(call, worker=None, starts=max(call.starts - 1, 0))
+        return call if call.retry == "once" else back
     return replace(call, worker=worker, starts=call.starts + (call.worker != worker))
 
 

@@ -30,7 +30,7 @@ class UnsettledCall:
     called_seq: int
     worker: WorkerId | None = None
     starts: int = 0
-    """How many workers have started the call, one after another."""
+    """How many workers have started the call, one after another, and did not give it back."""
     grants: tuple[Grant, ...] = ()
     deferred_until: int | None = None
     """The call is in a queue: another service settles it before this time, or it expires."""

@@ -19,6 +19,7 @@ from fairlead_session.calls.lifecycle import (
     Outcome,
     ProgressReport,
     defer,
+    give_back,
     settle,
 )
 from fairlead_session.fold.calls import find_call
@@ -73,7 +74,7 @@ class SettlePhase:
         if isinstance(end, Stopped):
             log.info("call stopped", extra={**_ids(at, call), "why": end.why})
             if end.why == "leaving" and call.retry != "once":
-                return Handled("handed-over", PutBack())
+                return await self._hand_over(at, call)
             end = INTERRUPTED
         return await self.settle(at, call, end, unwritten=result.unwritten, after=after)
 
@@ -171,6 +172,12 @@ class SettlePhase:
             await self._subagents.stop_child(at, request.assistant_message_id, request.call_id)
         return Handled("gone")
 
+    async def _hand_over(self, at: Address, call: UnsettledCall) -> Handled:
+        """Put the request back, and write that this worker did not die of the call."""
+        with suppress(LogError):
+            await self._log.commit(at, partial(_decide_return, call))
+        return Handled("handed-over", PutBack())
+
     async def _defer(self, at: Address, call: UnsettledCall, until: int) -> Handled:
         """Write that a service has the call in its queue. The request comes again at the deadline."""
         await self._log.commit(at, partial(_decide_deferral, call, until))
@@ -196,6 +203,12 @@ async def _decide_settlement(
     """The settlement, and whether it counts."""
     events = settle(session, call, outcome, unwritten)
     return events, bool(events)
+
+
+async def _decide_return(
+    call: UnsettledCall, session: Session
+) -> tuple[tuple[SessionEvent, ...], None]:
+    return give_back(session, call), None
 
 
 async def _decide_deferral(
