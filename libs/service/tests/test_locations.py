@@ -6,7 +6,7 @@ import pytest
 
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config, ConfigError, load
-from fairlead_service.locations import check_location, containing_root
+from fairlead_service.locations import LocationRefused, check_location, containing_root, locate
 
 
 def refusal(roots: tuple[str, ...], directory: str) -> str | None:
@@ -70,6 +70,20 @@ def test_a_root_that_is_a_link_opens_the_directory_behind_it(tmp_path: Path) -> 
 
     assert refusal((str(tmp_path / "ws"),), str(tmp_path / "disk" / "ws" / "a")) is None
     assert refusal((str(tmp_path / "ws"),), str(tmp_path / "disk")) is not None
+
+
+def test_a_location_is_named_with_its_links_followed(tmp_path: Path) -> None:
+    """B2: who uses the directory later can see whether it is still the same."""
+    (tmp_path / "ws/project").mkdir(parents=True)
+    (tmp_path / "ws/link").symlink_to(tmp_path / "ws/project")
+    (tmp_path / "ws/out").symlink_to("/etc")
+    roots = (str(tmp_path / "ws"),)
+
+    def at(name: str) -> LocationRefused | str:
+        return locate(roots, LocationRef(directory=str(tmp_path / "ws" / name)))
+
+    assert at("link") == str(tmp_path / "ws/project")
+    assert isinstance(at("out"), LocationRefused)
 
 
 def test_the_innermost_of_nested_roots_holds_a_directory() -> None:

@@ -12,10 +12,14 @@ from fairlead_schema.events import ToolFailed
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_service.config.configuration import Config, ConfigError
+from fairlead_tools.builtin import edit
+from fairlead_tools.builtin.edit import EditInput
+from fairlead_tools.builtin.working_directory import find_directories
 from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.sources import instructions, skills
+from fairlead_tools.registry.tool import CallFailed
 from fairlead_tools.roots import check_roots
 from services.tools.tests.calls.test_location_share import call_elsewhere
 from services.tools.tests.conftest import Gate, Harness, run_worker, tool, wait_until
@@ -78,6 +82,41 @@ async def test_a_link_that_leads_outside_now_stops_a_call_before_it_runs(
     last = page.commits[-1].commit.events[-1].event
     assert isinstance(last, ToolFailed)
     assert ESCAPE in last.error.message
+
+
+async def test_a_call_keeps_the_directory_that_was_checked(
+    harness: Harness, tmp_path: Path
+) -> None:
+    """B2: a link that is replaced after the check leads a tool nowhere."""
+    place, link = tmp_path / "root/place", tmp_path / "root/link"
+    place.mkdir(parents=True)
+    link.symlink_to(place)
+    (place / "file").write_text("inside")
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/file").write_text("outside")
+    gate = Gate()
+    called = tool("gate", execute=gate)
+    harness.registry.register(called)
+    await call_elsewhere(harness, called, "ses_2", str(link))
+    policy = CallPolicy(Config().rules, config_for(tmp_path / "root").roots)
+    harness.liveness.alive.add("wkr_a")
+    gate.opened.set()
+    async with run_worker(
+        ToolWorker("wkr_a", harness.eventlog, harness.registry, harness.settings, policy)
+    ):
+        await wait_until(lambda: not harness.jobs)
+    (context,) = gate.runs
+    assert context.checked_directory == str(place)
+    request = EditInput(path="file", oldString="inside", newString="x")
+    assert await edit.tool().required_permissions(request, context)
+
+    link.unlink()
+    link.symlink_to(tmp_path / "secret")
+
+    with pytest.raises(CallFailed, match="Unable to edit file"):
+        await edit.tool().required_permissions(request, context)
+    with pytest.raises(CallFailed, match="leads elsewhere"):
+        find_directories(str(link), None, context.checked_directory)
 
 
 async def test_a_link_that_leads_outside_now_is_not_observed(root: Path, tmp_path: Path) -> None:

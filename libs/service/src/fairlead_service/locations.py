@@ -53,6 +53,21 @@ def check_location(roots: Sequence[str], location: LocationRef) -> LocationRefus
     return LocationRefused(directory, message)
 
 
+def locate(roots: Sequence[str], location: LocationRef) -> LocationRefused | str:
+    """The directory of a location with its links followed, or why a session may not use it.
+
+    A link may be replaced after the check. So who uses the directory checks that it is still this one.
+    """
+    place = _real(location.directory)
+    refusal = check_location(roots, location)
+    if refusal is not None:
+        return refusal
+    if place is None or containing_root(roots, place) is None:
+        message = f"{location.directory} is being replaced: try again when it stays the same"
+        return LocationRefused(location.directory, message)
+    return place
+
+
 def containing_root(roots: Sequence[str], directory: str) -> str | None:
     """The innermost root that holds a directory, with its links followed; None without such a root."""
     place = _real(directory)

@@ -179,7 +179,9 @@ class BashTool:
 
     def _places(self, request: BashInput, context: CallContext) -> tuple[Path, Path]:
         """The location and the working directory, with links followed. Raises CallFailed."""
-        location, directory = find_directories(context.location.directory, request.workdir)
+        location, directory = find_directories(
+            context.location.directory, request.workdir, context.checked_directory
+        )
         if PRIVATE.is_hidden(directory):
             raise CallFailed(f"No such working directory: {request.workdir} in {location}")
         if self.sandbox is not None and not directory.is_relative_to(location):

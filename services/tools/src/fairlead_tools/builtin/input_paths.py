@@ -45,7 +45,7 @@ async def find_place(context: CallContext, path: str) -> Place:
     """Where a path leads, before a permission is asked. Raises CallFailed, PathRefused, OSError."""
     directory = context.location.directory
     try:
-        return await asyncio.to_thread(resolve, directory, path)
+        return await asyncio.to_thread(resolve, directory, path, context.checked_directory)
     except FileNotFoundError as error:
         # Only the location itself has to exist.
         raise CallFailed(f"{NO_LOCATION}: {directory}") from error

@@ -7,12 +7,19 @@ from fairlead_tools.builtin.input_paths import NO_LOCATION
 from fairlead_tools.registry.tool import CallFailed
 
 
-def find_directories(location: str, workdir: str | None) -> tuple[Path, Path]:
-    """The location and the working directory, with links followed. Raises CallFailed."""
+def find_directories(
+    location: str, workdir: str | None, checked: str | None = None
+) -> tuple[Path, Path]:
+    """The location and the working directory, with links followed. Raises CallFailed.
+
+    The location must still lead to the directory that was checked, if one was.
+    """
     try:
         root = Path(location).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
         raise CallFailed(f"{NO_LOCATION}: {location}") from error
+    if checked is not None and str(root) != checked:
+        raise CallFailed(f"The session's directory leads elsewhere than a moment ago: {location}")
     try:
         directory = (root / (workdir or ".")).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:

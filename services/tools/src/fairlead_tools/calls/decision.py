@@ -11,7 +11,7 @@ from fairlead_eventlog.tenant_quota import QuotaWait
 from fairlead_schema.events import PermissionAsked, QuestionAsked, SessionEvent
 from fairlead_schema.ids import WorkerId
 from fairlead_service.ids import now_ms
-from fairlead_service.locations import check_location
+from fairlead_service.locations import LocationRefused, locate
 from fairlead_session.calls.lifecycle import (
     Begin,
     DeferredCall,
@@ -145,9 +145,9 @@ class BeginDecider:
         assert session.profile is not None, "a session with calls was created"
         location = session.profile.location
         # A link may lead elsewhere since the session was created. A disk that hangs blocks a thread.
-        refusal = await asyncio.to_thread(check_location, self._roots(request.at.tenant), location)
-        if refusal is not None:
-            return self._settle(session, begun.call, tool_failure(refusal.message))
+        place = await asyncio.to_thread(locate, self._roots(request.at.tenant), location)
+        if isinstance(place, LocationRefused):
+            return self._settle(session, begun.call, tool_failure(place.message))
         scope = Scope(request.at.tenant, location.directory)
         await self._registry.refresh_for_call(begun.call, scope)
         prepared = self._registry.prepare(begun.call, scope)
@@ -156,6 +156,7 @@ class BeginDecider:
         context = CallContext(
             at=request.at,
             location=location,
+            checked_directory=place,
             agent=begun.call.agent,
             assistant_message_id=request.assistant_message_id,
             call_id=request.call_id,

@@ -9,7 +9,7 @@ from typing import Final
 from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
-from fairlead_service.locations import check_location, containing_root
+from fairlead_service.locations import LocationRefused, containing_root, locate
 from fairlead_tools.context.sources.files import Unreadable, printable_path, real_path
 
 log = logging.getLogger(__name__)
@@ -46,11 +46,12 @@ class ProjectFinder:
         configured root, so that nothing above that root is ever read.
         """
         roots = self._config.roots(tenant)
-        refusal = check_location(roots, location)
-        top = containing_root(roots, location.directory)
-        if refusal is not None or top is None:
-            raise Unreadable("outside", refusal.message if refusal else "the location has moved")
-        directory = real_path(location.directory)
+        place = locate(roots, location)
+        if isinstance(place, LocationRefused):
+            raise Unreadable("outside", place.message)
+        directory, top = Path(place), containing_root(roots, place)
+        if top is None:
+            raise Unreadable("outside", f"{location.directory} is being replaced")
         repository = git_root(directory, Path(top))
         return ObservedProject(
             directory=directory,

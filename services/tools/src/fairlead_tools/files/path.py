@@ -91,9 +91,14 @@ def _follow_links(path: str) -> Path:
     raise PathRefused(f"the path keeps changing: {path!r}")
 
 
-def resolve(directory: str, path: str) -> Place:
-    """Resolve a path from a location. Raises PathRefused, or OSError if the location is missing."""
+def resolve(directory: str, path: str, checked: str | None = None) -> Place:
+    """Resolve a path from a location. Raises PathRefused, or OSError if the location is missing.
+
+    The location must still lead to the directory that was checked, if one was.
+    """
     root = Path(os.path.realpath(directory, strict=True))
+    if checked is not None and str(root) != checked:
+        raise PathRefused("the location leads elsewhere than when it was checked")
     try:
         inner = _inner(directory, root, path)
         lexical = _normal(path) if inner is None else os.path.join(root, inner)  # noqa: PTH118

@@ -85,6 +85,8 @@ class CallContext:
     """For a tool that finds files by itself: each one it shows must be readable."""
     permitted: tuple[Need, ...] | None = None
     """The permissions that the call was given; None when they were not stored."""
+    checked_directory: str | None = None
+    """The location as its roots were checked, with its links followed; None when nothing is checked."""
 
     @property
     def key(self) -> str:
