@@ -108,9 +108,9 @@ async def test_permission_is_for_the_exact_url_and_for_always_its_host() -> None
 )
 async def test_no_spelling_of_a_host_passes_by_a_rule(url: str) -> None:
     """B7, B17: what is connected to is judged, and not only how it is written."""
-    rules = tuple(
-        PermissionRule(action="webfetch", resource=resource, effect=effect)
-        for resource, effect in (("*", "allow"), ("https://evil.example/*", "deny"))
+    rules = (
+        PermissionRule(action="webfetch", resource="*", effect="allow"),
+        PermissionRule(action="webfetch", resource="https://evil.example/*", effect="deny"),
     )
     (need,) = await needs(WebfetchInput(url=url), CONTEXT)
 
