@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.ports import StoredOutput
 from fairlead_gateway.routes.server.tool_output import requested_range
 from fairlead_schema.subjects import Address
 
@@ -85,6 +86,24 @@ async def test_what_is_not_there_or_not_ours_is_not_found(
             "resource": id_,
         }
     assert (await client.get("/api/tool-output/msg_1")).status_code == 400
+
+
+async def test_an_output_that_is_purged_after_the_look_at_it_is_not_found(
+    client: httpx.AsyncClient, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J-35: the answer does not begin with 200 and break off."""
+    await store(eventlog, "out_1")
+    stored = await eventlog.outputs.stat("default", "out_1")
+    await eventlog.outputs.remove_all(Address("default", "ses_1"))
+
+    async def old_look(_tenant: str, _output_id: str) -> StoredOutput | None:
+        return stored
+
+    monkeypatch.setattr(eventlog.outputs, "stat", old_look)
+    answer = await client.get("/api/tool-output/out_1")
+
+    assert stored is not None
+    assert (answer.status_code, answer.json()["_tag"]) == (404, "ToolOutputNotFoundError")
 
 
 async def test_an_empty_output_is_read(client: httpx.AsyncClient, eventlog: EventLog) -> None:

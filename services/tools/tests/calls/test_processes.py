@@ -65,10 +65,9 @@ def worker(server: Server, file: Path, grace_s: float = 20.0) -> Iterator[subpro
     env = {
         **os.environ,
         "FAIRLEAD_NATS_URL": server.url,
-        "FAIRLEAD_LOCATION_DEFAULT": "/",
-        "FAIRLEAD_HEALTH_PORT": str(free_port()),
         # The sessions of these tests are at a directory that is not there.
         "FAIRLEAD_LOCATION_DEFAULT": "/",
+        "FAIRLEAD_HEALTH_PORT": str(free_port()),
         "FAIRLEAD_TOOLS_PROBES": "true",
         "FAIRLEAD_TOOLS_PROBE_FILE": str(file),
         "FAIRLEAD_TOOLS_GRACE_S": str(grace_s),

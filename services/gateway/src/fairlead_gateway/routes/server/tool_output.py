@@ -32,8 +32,13 @@ async def _read_output(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     if partial:
         headers["content-range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{output.bytes}"
     headers["content-length"] = str(len(wanted))
+    pieces = _read_range(outputs, request.tenant, output_id, wanted)
+    first = await anext(pieces, b"")
+    if wanted and not first:
+        # A purge or its age removed the output after the look at it.
+        raise OutputNotFound(output_id)
     return StreamingResponse(
-        _read_range(outputs, request.tenant, output_id, wanted),
+        _continue_with(first, pieces),
         status_code=PARTIAL if partial else 200,
         headers=headers,
     )
@@ -55,6 +60,13 @@ def requested_range(header: str | None, size: int) -> range | None:
         if last and int(last) < int(first):
             return range(size)
     return wanted or None
+
+
+async def _continue_with(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async with auto_close(rest):
+        yield first
+        async for piece in rest:
+            yield piece
 
 
 async def _read_range(
