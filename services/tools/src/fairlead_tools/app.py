@@ -65,7 +65,7 @@ class ToolsService:
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
         self.server.serve_verb("source.register", self._add_source)
         self.server.serve_verb("source.remove", self._remove_source)
-        verbs.serve(self.server)
+        verbs.serve_tool_verbs(self.server)
 
     @asynccontextmanager
     async def work(self, health: Health) -> AsyncIterator[None]:

@@ -78,7 +78,8 @@ def read_page(file: BinaryIO, offset: int = 1, limit: int = PAGE_LINES_MAX) -> L
         # Judged before the rest of a long line is read, which may be all of a huge file.
         _check_text(line, sample)
         complete = _finish_line(file, line)
-        lines.append(_text(line, complete=complete, first=offset == 1 and not lines))
+        starts_file = offset == 1 and not lines
+        lines.append(_decode_and_cut(line, complete=complete, starts_file=starts_file))
     if not file.read(1):
         return _last(lines, offset)
     return LinePage("\n".join(lines), offset, offset + len(lines))
@@ -119,9 +120,9 @@ def _check_distance(file: BinaryIO) -> None:
         raise TooFar
 
 
-def _text(line: bytes, *, complete: bool, first: bool) -> str:
+def _decode_and_cut(line: bytes, *, complete: bool, starts_file: bool) -> str:
     # A cut line may end within a character, which is left out.
-    decoder = codecs.getincrementaldecoder("utf-8-sig" if first else "utf-8")()
+    decoder = codecs.getincrementaldecoder("utf-8-sig" if starts_file else "utf-8")()
     text = decoder.decode(line.removesuffix(b"\n"), final=complete)
     if complete:
         text = text.removesuffix("\r")

@@ -159,7 +159,7 @@ async def settle(verbs: VerbsDep, tenant: TenantParam, command: SettleTool) -> C
     return await verbs.settle(tenant, command)
 
 
-def serve(server: RpcServer) -> None:
+def serve_tool_verbs(server: RpcServer) -> None:
     """Serve the verbs for every tenant."""
     handlers: dict[str, Handler] = {
         "tool.register": register,
