@@ -4,6 +4,7 @@ Each refusal is a known confusion of tokens: another issuer, another audience, n
 key used as a shared secret, keys that the token itself names.
 """
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -251,6 +252,47 @@ def test_a_weak_configuration_is_refused(settings: dict[str, Any], reason: str) 
         Config.model_validate({"auth": settings})
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"alg": "RSA-OAEP"},
+        {"kty": "OKP", "crv": "X25519", "x": "AAAA"},
+        {"kty": ["RSA"]},
+        {"kid": ["k9"]},
+        {"kid": 9},
+        {"n": 5},
+    ],
+    ids=str,
+)
+def test_a_key_that_cannot_be_read_does_not_take_the_others_along(odd: dict[str, Any]) -> None:
+    """An issuer that publishes a new kind of key must not lock everybody out."""
+    keys = [public_jwk(OTHER, kid="k9") | odd, public_jwk(SECRET, kid=KEY_ID)]
+
+    read = parse_key_set(json.dumps({"keys": keys}))
+
+    assert read.find(KEY_ID) is not None
+    assert read.find("k9") is None
+
+
+async def test_an_issuer_that_drips_its_keys_does_not_hold_up_callers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fairlead_service.identity.jwks.FETCH_TIMEOUT_S", 0.2)
+    ended = asyncio.Event()
+
+    async def drip(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")
+        while not ended.is_set():
+            writer.write(b" ")
+            await asyncio.sleep(0.02)
+
+    async with site() as pages:
+        pages.pages["/jwks"] = drip
+        async with asyncio.timeout(20):
+            await JwksUrl(pages.url("/jwks")).refresh()
+        ended.set()
+
+
 def test_ec_keys_count_too() -> None:
     private = ec.generate_private_key(ec.SECP256R1())
     jwk = jwt.algorithms.ECAlgorithm.to_jwk(private.public_key(), as_dict=True)
@@ -281,8 +323,11 @@ async def test_keys_of_a_url_are_fetched_once_and_kept_while_the_url_is_away() -
         reply(b" " * 300_000),
         reply(b"<html>"),
         reply(b"", status="500 No"),
+        b"this is not HTTP\r\n\r\n",
+        reply(b"{}").replace(b"length: 2", b"length: 20"),
+        reply(json.dumps({"keys": [{"kty": "RSA", "kid": KEY_ID}]}).encode()),
     ],
-    ids=["redirect", "large", "garbage", "error"],
+    ids=["redirect", "large", "garbage", "error", "no http", "cut off", "no usable key"],
 )
 async def test_a_bad_answer_of_the_url_leaves_the_old_keys(answer: bytes) -> None:
     now = 0.0

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-import urllib.error
 import urllib.request
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Protocol
@@ -24,7 +24,6 @@ REFRESH_S: Final = 600.0
 RETRY_S: Final = 30.0
 """An unknown key id fetches the keys again, but not more often than this."""
 FETCH_TIMEOUT_S: Final = 5.0
-ASYMMETRIC_TYPES: Final = frozenset({"RSA", "EC", "OKP"})
 
 
 class KeySet:
@@ -52,7 +51,10 @@ class KeySource(Protocol):
 
 
 def parse_key_set(text: str | bytes) -> KeySet:
-    """Read a JWKS document. Keys that sign nothing or are symmetric are left out. Raises ValueError."""
+    """Read a JWKS document. Raises ValueError.
+
+    Keys that sign nothing, are symmetric or cannot be read are left out: the others still count.
+    """
     document = from_json(text)
     items = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(items, list):
@@ -66,19 +68,26 @@ def parse_key_set(text: str | bytes) -> KeySet:
             continue
         try:
             key = jwt.PyJWK(item)
-        except jwt.PyJWTError as error:
-            raise ValueError(f"a key cannot be read: {error}") from error
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            # The text of the error may hold the key. An issuer may have kinds that we do not know.
+            log.warning(
+                "key of the issuer cannot be read: tokens that it signed are refused",
+                extra={"kid": item.get("kid"), "reason": type(error).__name__},
+            )
+            continue
         if key.key_id is None:
             unnamed.append(key)
         else:
             named[key.key_id] = key
+    if items and not named and not unnamed:
+        raise ValueError("no key of the document can be used")
     return KeySet(named, tuple(unnamed))
 
 
 def _is_usable(item: Any) -> bool:  # noqa: ANN401 - JSON of any shape
-    if not isinstance(item, dict):
+    if not isinstance(item, dict) or not isinstance(item.get("kid", ""), str):
         return False
-    return item.get("kty") in ASYMMETRIC_TYPES and item.get("use", "sig") == "sig"
+    return item.get("kty") in ("RSA", "EC", "OKP") and item.get("use", "sig") == "sig"
 
 
 class JwksFile(KeySource):
@@ -122,12 +131,14 @@ class JwksUrl(KeySource):
                 return
             self._fetched_at = self._clock()
             try:
-                text = await asyncio.to_thread(_fetch, self._url)
+                # The timeout of a socket begins again with every byte.
+                async with asyncio.timeout(FETCH_TIMEOUT_S):
+                    text = await asyncio.to_thread(_fetch, self._url)
                 self._keys = parse_key_set(text)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, HTTPException) as error:
                 log.warning(
                     "keys of the issuer not fetched: the old keys stay in force",
-                    extra={"url": self._url, "reason": str(error)},
+                    extra={"url": self._url, "reason": str(error) or type(error).__name__},
                 )
 
 
