@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from fairlead_eventlog.ports import Deltas, OutputStore, Requests, SessionLog, Snapshots
+from fairlead_gateway.http.failed_logins import FailedLogins
 from fairlead_gateway.http.principal_limits import PrincipalLimits
 from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_gateway.settings import GatewaySettings
@@ -45,6 +46,7 @@ class Runtime:
     read_model: ReadModel
     authenticator: Authenticator
     limits: PrincipalLimits
+    failed_logins: FailedLogins = field(default_factory=FailedLogins)
     shutdown: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process must stop. Streams and waits then end at once."""
 

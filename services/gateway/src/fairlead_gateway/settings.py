@@ -51,6 +51,7 @@ class GatewaySettings(BaseModel):
     limits: LimitSettings = LimitSettings()
     auth: AuthConfig = AuthConfig()
     directory: str = "/"
+    default_location: Callable[[TenantId], str | None] = lambda _tenant: None
     agents: dict[str, AgentConfig] = Field(default_factory=dict)
     providers: dict[str, ProviderConfig] = Field(default_factory=dict)
     quotas: Callable[[TenantId], QuotaLimits] = lambda _tenant: QuotaLimits()
@@ -102,6 +103,7 @@ class GatewaySettings(BaseModel):
             fresh_timeout_s=gateway.fresh_timeout_s,
             heartbeat_s=gateway.heartbeat_s,
             directory=config.location.default or str(Path.cwd()),
+            default_location=config.default_location,
             agents=config.agents,
             providers=config.provider,
             quotas=config.quotas,

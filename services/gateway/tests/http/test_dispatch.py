@@ -166,6 +166,39 @@ async def test_a_wrong_method_is_405_and_says_what_is_allowed(client: httpx.Asyn
     assert (await client.head("/api/session/ses_1/event")).status_code == 405
 
 
+@pytest.mark.parametrize("method", ["DELETE", "POST", "PUT", "HEAD", "OPTIONS", "TRACE", "BREW"])
+async def test_a_fixed_path_is_never_taken_for_an_id(
+    client: httpx.AsyncClient, method: str
+) -> None:
+    """`/api/session/active` is no session, whatever the method."""
+    answer = await client.request(method, "/api/session/active")
+
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//api/health",
+        "/api//health",
+        "/api/%2e%2e/api/health/",
+        "/api/session/..%2fhealth",
+        "/api/health;x=1",
+        "/api/health%00",
+        "/API/health",
+        "/api/health/",
+    ],
+)
+async def test_other_spellings_of_a_path_lead_nowhere(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    request = httpx.Request("GET", "http://127.0.0.1/")
+    request.url = httpx.URL("http://127.0.0.1", raw_path=path.encode())
+    answer = await client.send(request)
+
+    assert answer.status_code in {400, 404}
+
+
 class TestWithASlowClient:
     """The body of a request never ends."""
 

@@ -13,7 +13,7 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_gateway.http.operation import AnyOperation
-from fairlead_gateway.http.principal_limits import PrincipalLimits
+from fairlead_gateway.http.principal_limits import LimitSettings, PrincipalLimits
 from fairlead_gateway.routes import OPERATIONS
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import GatewaySettings
@@ -252,6 +252,39 @@ async def test_a_wrong_secret_of_a_known_key_is_refused(
         401,
         "The key is not known: ask for a new one",
     )
+
+
+async def test_failed_logins_are_limited_and_never_hold_up_a_valid_key(
+    client: httpx.AsyncClient, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever shares an address with an attacker, behind one proxy perhaps, still gets in."""
+    monkeypatch.setattr("fairlead_gateway.http.failed_logins.BURST", 3)
+    guess, key = bearer("flk_a_0123456789abcdef0123"), bearer(keys.add("viewer"))
+
+    refused = [await client.get("/api/agent", headers=guess) for _ in range(4)]
+
+    assert [answer.status_code for answer in refused] == [401, 401, 401, 429]
+    assert refused[-1].headers["retry-after"] == "1"
+    assert (await client.get("/api/agent", headers=key)).status_code == 200
+
+
+class TestWithFewRequests:
+    """A principal may send two requests."""
+
+    @pytest.fixture
+    def settings(self, keys: Keys) -> GatewaySettings:
+        auth, limits = AuthConfig(keys_file=str(keys.path)), LimitSettings(0.001, 2)
+        return GatewaySettings(directory="/srv", auth=auth, limits=limits)
+
+    async def test_requests_without_the_scope_count_too(
+        self, client: httpx.AsyncClient, keys: Keys
+    ) -> None:
+        """B13: a caller without the scope could otherwise ask for ever."""
+        viewer = bearer(keys.add("viewer"))
+
+        answers = [await client.post("/api/session", json={}, headers=viewer) for _ in range(3)]
+
+        assert [answer.status_code for answer in answers] == [403, 403, 429]
 
 
 async def test_commands_carry_the_principal_and_its_restrictions(

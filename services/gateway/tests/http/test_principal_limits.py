@@ -3,6 +3,8 @@
 import httpx
 import pytest
 
+from fairlead_gateway.http import failed_logins
+from fairlead_gateway.http.failed_logins import BURST, PEERS_MAX, FailedLogins, peer_of
 from fairlead_gateway.http.principal_limits import (
     PRINCIPALS_MAX,
     LimitSettings,
@@ -129,3 +131,30 @@ class TestOverHttp:
 
         assert second.status_code == 429
         assert third
+
+
+def test_failed_logins_of_one_address_are_limited_and_others_are_not(clock: Clock) -> None:
+    logins = FailedLogins(clock=clock)
+    for _ in range(BURST):
+        logins.take("10.0.0.1")
+
+    with pytest.raises(RateLimited, match="failed logins"):
+        logins.take("10.0.0.1")
+    logins.take("10.0.0.2")
+    clock.now += 1
+    logins.take("10.0.0.1")
+
+
+def test_addresses_of_one_ipv6_network_share_a_limit_and_texts_are_not_kept() -> None:
+    """A proxy's header may hold any text, as long as a client likes."""
+    assert peer_of("2001:db8::1") == peer_of("2001:db8::2")
+    assert peer_of("2001:db8::1") != peer_of("2001:db8:0:1::1")
+    assert peer_of("x" * 10_000) == peer_of(None) == failed_logins.UNKNOWN
+
+
+def test_the_memory_for_failed_logins_is_bounded(clock: Clock) -> None:
+    logins = FailedLogins(clock=clock)
+    for number in range(PEERS_MAX + 100):
+        logins.take(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
+
+    assert len(logins._peers) == PEERS_MAX  # noqa: SLF001 - memory is the promise

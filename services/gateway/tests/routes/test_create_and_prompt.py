@@ -46,7 +46,7 @@ async def test_create_is_answered_with_the_session_as_clients_expect_it(
     assert answer.json()["data"]["model"]["variant"] == "default"
     assert answer.json()["data"]["tokens"] == SESSION["tokens"]
     assert "parentID" not in answer.json()["data"]
-    assert ingest.commands == [{"agent": "build", "location": {"directory": "/srv/default"}}]
+    assert ingest.commands == [{"agent": "build"}], "ingest knows the default of the tenant"
 
 
 async def test_a09_create_hands_on_what_it_is_given(

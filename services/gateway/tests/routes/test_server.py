@@ -51,6 +51,18 @@ def settings() -> GatewaySettings:
     return GatewaySettings.of(Config.model_validate(CONFIG))
 
 
+class TestWithALocationOfTheTenant:
+    """The tenant has a default location of its own."""
+
+    @pytest.fixture
+    def settings(self) -> GatewaySettings:
+        own = {"tenant": {"default": {"location": {"default": "/srv/own"}}}}
+        return GatewaySettings.of(Config.model_validate(CONFIG | own))
+
+    async def test_a_caller_sees_the_default_of_its_tenant(self, client: httpx.AsyncClient) -> None:
+        assert (await client.get("/api/location")).json()["directory"] == "/srv/own"
+
+
 async def test_health_answers(client: httpx.AsyncClient) -> None:
     assert (await client.get("/api/health")).json() == {"healthy": True}
 

@@ -76,10 +76,15 @@ async def _admit_caller(runtime: Runtime, operation: AnyOperation, http: Request
     """The caller, if it may call the operation now. Raises Unauthorized, Forbidden, RateLimited."""
     if operation.scope is None:
         return NOBODY
-    principal = await authenticate(runtime, http)
+    try:
+        principal = await authenticate(runtime, http)
+    except Unauthorized:
+        runtime.failed_logins.take(None if http.client is None else http.client.host)
+        raise
     set_principal(http.scope, principal)
-    require_scope(principal, operation.scope)
+    # A refused request counts too: a caller without the scope could ask for ever.
     runtime.limits.take_request(principal.name)
+    require_scope(principal, operation.scope)
     return principal
 
 
@@ -101,19 +106,22 @@ async def _body_of(
 def _route(runtime: Runtime, path: str, operations: dict[str, AnyOperation]) -> Route:
     async def endpoint(request: Request) -> Response:
         set_route(request.scope, path)
+        operation = operations.get(request.method)
+        if operation is None:
+            raise HTTPException(405, headers={"allow": ", ".join(sorted(operations))})
         try:
-            return await dispatch(runtime, operations[request.method], request)
+            return await dispatch(runtime, operation, request)
         except HTTPException:
             raise
         except ClientDisconnect:
             return Response(status_code=CLIENT_CLOSED)
         except Exception as error:  # noqa: BLE001 - the process edge: every error becomes an answer
-            _audit_refusal(request, operations[request.method], error)
+            _audit_refusal(request, operation, error)
             return refuse(error, request=f"{request.method} {request.url.path}")
 
-    route = Route(path, endpoint, methods=list(operations))
-    # Starlette adds HEAD to GET. A HEAD of a stream would never end.
-    route.methods = set(operations)
+    route = Route(path, endpoint)
+    # The route takes every method: `DELETE /api/session/active` must not mean a session `active`.
+    route.methods = None
     return route
 
 

@@ -21,16 +21,16 @@ Located = TypeVar("Located", bound=LocationQuery)
 
 
 def select_location(request: ApiRequest[Located, Body]) -> LocationInfo:
-    """The location of a request: from its query, its headers or the server's settings."""
-    query, http = request.query, request.http
+    """The location of a request: from its query, its headers, its tenant or the server's settings."""
+    settings = request.runtime.settings
     directory = (
-        query.directory
-        or header_text(http, "x-opencode-directory")
-        or request.runtime.settings.directory
+        requested_directory(request)
+        or settings.default_location(request.tenant)
+        or settings.directory
     )
     return LocationInfo(
         directory=directory,
-        workspace_id=query.workspace or header_text(http, "x-opencode-workspace"),
+        workspace_id=request.query.workspace or header_text(request.http, "x-opencode-workspace"),
         project=Project(id=project_id(directory), directory=directory),
     )
 

@@ -15,18 +15,15 @@ from fairlead_schema.errors import (
     ProviderNotFound,
     ServiceUnavailable,
 )
-from fairlead_schema.location import LocationRef
 from fairlead_schema.session_info import SessionInfo
 from fairlead_session.info import client_session
 
 
 async def _create(request: ApiRequest[EmptyInput, CreateSession]) -> Response:
-    body, settings = request.body, request.runtime.settings
+    body = request.body
+    # Without a location, ingest takes the default of the tenant.
     command = body.model_copy(
-        update={
-            "id": body.id or session_id_from_key(request.http, request.tenant),
-            "location": body.location or LocationRef(directory=settings.directory),
-        }
+        update={"id": body.id or session_id_from_key(request.http, request.tenant)}
     )
     session = await send_command(request, "session.create", command, CommandAnswer[SessionInfo])
     return answer(SessionAnswer(data=client_session(session)))
