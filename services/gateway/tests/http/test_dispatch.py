@@ -189,9 +189,7 @@ async def test_a_fixed_path_is_never_taken_for_an_id(
         "/api/health/",
     ],
 )
-async def test_other_spellings_of_a_path_lead_nowhere(
-    client: httpx.AsyncClient, path: str
-) -> None:
+async def test_other_spellings_of_a_path_lead_nowhere(client: httpx.AsyncClient, path: str) -> None:
     request = httpx.Request("GET", "http://127.0.0.1/")
     request.url = httpx.URL("http://127.0.0.1", raw_path=path.encode())
     answer = await client.send(request)
