@@ -91,6 +91,7 @@ async def _serve_operations(
         log_config=None,
         access_log=False,
         http=DeadlineProtocol,
+        ws="none",
     )
     server = _OperationsServer(config)
     task = asyncio.create_task(server.serve())
@@ -158,6 +159,8 @@ def serve(
         access_log=False,
         timeout_graceful_shutdown=int(grace_s),
         http=DeadlineProtocol if limits is None else DeadlineProtocol.with_limits(limits),
+        # A web socket would pass by the rules for web pages.
+        ws="none",
         limit_concurrency=None if limits is None else limits.connections_max,
         server_header=False,
     )
