@@ -161,12 +161,13 @@ def _responses(item: AnyOperation, refs: Any) -> Json:  # noqa: ANN401 - pydanti
 
 
 def _plain_responses(item: AnyOperation) -> Json:
-    """The refusals in plain text: a wrong content type, a body that comes too slowly."""
+    """The refusals without JSON: a wrong content type, a body that comes too slowly, a large head."""
     texts = {} if item.method == "GET" else {"415": "The content type is not application/json."}
     if item.body is not EmptyInput:
         texts["408"] = "The body did not arrive in time."
     content = {"text/plain": _content({"type": "string"})}
-    return {status: {"description": text, "content": content} for status, text in texts.items()}
+    plain = {status: {"description": text, "content": content} for status, text in texts.items()}
+    return plain | {"431": {"description": "The head of the request is too large."}}
 
 
 def _errors(item: AnyOperation) -> tuple[type[Refused], ...]:
