@@ -178,6 +178,17 @@ async def test_a_key_is_a_bearer_token_or_the_password_of_basic(
     assert (await client.get(f"/api/agent?token={key}")).status_code == 401
 
 
+async def test_two_authorization_headers_are_refused(client: httpx.AsyncClient, keys: Keys) -> None:
+    """A proxy in front may have checked another one than the gateway would."""
+    key = keys.add("viewer")
+
+    answer = await client.get(
+        "/api/agent", headers=[("authorization", f"Bearer {key}"), ("authorization", "Bearer x")]
+    )
+
+    assert answer.status_code == 401
+
+
 class TestWithQueryTokens:
     """The setting `auth.query_tokens` is on."""
 

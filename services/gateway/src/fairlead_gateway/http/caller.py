@@ -48,6 +48,10 @@ def _check_pause_s(runtime: Runtime, principal: Principal) -> float:
 def _credential_finder(runtime: Runtime, request: Request) -> Callable[[], str]:
     def find() -> str:
         token = request.query_params.get(QUERY_TOKEN) if runtime.settings.query_tokens else None
-        return credential_of(request.headers.get("authorization"), token)
+        headers = request.headers.getlist("authorization")
+        if len(headers) > 1:
+            # A proxy in front may have looked at another one than this server would.
+            raise Unauthorized("The request has several Authorization headers: send one")
+        return credential_of(headers[0] if headers else None, token)
 
     return find
