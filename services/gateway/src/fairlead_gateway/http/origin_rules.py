@@ -73,10 +73,7 @@ def complaint(rules: OriginRules, headers: BrowserHeaders) -> str | None:
 
 
 def _is_own_host(rules: OriginRules, host: str) -> bool:
-    name = _without_port(host)
-    return is_loopback(name) or name in rules.hosts or host in rules.hosts
-
-
-def _without_port(host: str) -> str:
     match = _AUTHORITY.fullmatch(host)
-    return host if match is None else match[1]
+    if match is None:
+        return False
+    return is_loopback(match[1]) or match[1] in rules.hosts or host in rules.hosts

@@ -52,6 +52,7 @@ WholeNumber = Annotated[int, BeforeValidator(_parse_whole_number, json_schema_in
 
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=4096)]
 """Text that is compared with stored text. Stored text never holds a NUL."""
+TEXT: Final[TypeAdapter[str]] = TypeAdapter(Text)
 
 
 def session_id_of(request: Request) -> SessionId:
@@ -144,9 +145,15 @@ def validate(model: type[Parsed], raw: object, part: RequestPart) -> Parsed:
 
 
 def header_text(request: Request, name: str) -> str | None:
-    """The text of a header that clients may send URI-encoded."""
+    """The text of a header that clients may send URI-encoded. Raises InvalidRequest."""
     value = request.headers.get(name)
-    return None if value is None else unquote(value)
+    if value is None:
+        return None
+    try:
+        return TEXT.validate_python(unquote(value))
+    except ValidationError as error:
+        reason = f"{name}: {error.errors(include_url=False)[0]['msg']}"
+        raise InvalidRequest(reason, kind="Headers", field=name) from error
 
 
 def _field(error: ErrorDetails) -> str | None:
