@@ -1,31 +1,56 @@
 """Callers of commands: what a restricted principal may ask for, and what the audit says."""
 
 import logging
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.execution.budget import budget
+from fairlead_ingest.verbs.execution.compact import compact
+from fairlead_ingest.verbs.execution.interrupt import interrupt
+from fairlead_ingest.verbs.execution.resume import resume
+from fairlead_ingest.verbs.input.edit import edit
+from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.people import permission
 from fairlead_ingest.verbs.profile.agent import agent
 from fairlead_ingest.verbs.profile.create import create
 from fairlead_ingest.verbs.profile.delete import delete
+from fairlead_ingest.verbs.profile.model import model
 from fairlead_ingest.verbs.profile.move import move
+from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.asks import ReplyPermission
-from fairlead_schema.commands.session import MoveSession, SessionCommand, SetBudget, SwitchAgent
+from fairlead_schema.commands.input import EditPendingInput
+from fairlead_schema.commands.session import (
+    MoveSession,
+    SessionCommand,
+    SetBudget,
+    SwitchAgent,
+    SwitchModel,
+)
 from fairlead_schema.errors import Forbidden
 from fairlead_schema.events import BudgetSet, PermissionAsked, PermissionReplied
 from fairlead_schema.identity.restrictions import Restrictions
-from fairlead_schema.location import LocationRef
+from fairlead_schema.location import LocationRef, project_id
 from fairlead_schema.permission import PermissionRequest
 from fairlead_schema.subjects import BY_HEADER, RESTRICTIONS_HEADER
 from fairlead_service.rpc.caller import caller_of
-from services.ingest.tests.conftest import AT, append_events, create_command, create_session, events
+from services.ingest.tests.conftest import (
+    AT,
+    append_events,
+    create_command,
+    create_session,
+    events,
+    prompt_command,
+)
 
+PROJECT = project_id("/work")
 SUBJECT = "fairlead.api.default.session.create"
 ASKED = PermissionAsked(
-    request=PermissionRequest(id="per_1", session_id="ses_1", action="bash", resources=("ls",)),
+    request=PermissionRequest(
+        id="per_1", session_id="ses_1", action="bash", resources=("ls",), save=("ls",)
+    ),
     agent="build",
 )
 REPLY = ReplyPermission(session_id="ses_1", request_id="per_1", reply="once")
@@ -91,6 +116,61 @@ async def test_a_restricted_principal_cannot_switch_or_move_outside(
         outside = MoveSession(session_id="ses_1", location=LocationRef(directory="/etc"))
         with pytest.raises(Forbidden, match="inside /work"):
             await move(context, "default", outside)
+
+
+@pytest.mark.parametrize(
+    ("restrictions", "reason"),
+    [
+        ({"agents": ["plan"]}, "agents plan"),
+        ({"roots": ["/elsewhere"]}, "inside /elsewhere"),
+        ({"cost": 1.0}, "at most 1 USD"),
+    ],
+)
+async def test_a_restricted_principal_cannot_work_through_the_session_of_a_colleague(
+    context: CommandContext,
+    eventlog: EventLog,
+    restrictions: dict[str, object],
+    reason: str,
+) -> None:
+    """The session has an agent, a location and a budget that the caller could not choose."""
+    await create_session(context)
+    await prompt(context, "default", prompt_command(id="msg_1", resume=False))
+    await append_events(eventlog, ASKED)
+    before = await events(eventlog)
+    session = SessionCommand(session_id="ses_1")
+    model_ref = ModelRef(provider_id="acme", id="slow")
+    commands: list[Callable[[], Awaitable[object]]] = [
+        lambda: prompt(context, "default", prompt_command()),
+        lambda: edit(context, "default", EditPendingInput.model_validate(
+            {"sessionID": "ses_1", "messageID": "msg_1", "prompt": {"text": "mine"}}
+        )),
+        lambda: resume(context, "default", session),
+        lambda: compact(context, "default", session),
+        lambda: model(context, "default", SwitchModel(session_id="ses_1", model=model_ref)),
+        lambda: permission.reply(context, "default", REPLY),
+        lambda: permission.reply(
+            context, "default", REPLY.model_copy(update={"reply": "always"})
+        ),
+    ]  # fmt: skip
+
+    with caller_of(SUBJECT, headers(**restrictions)):
+        for command in commands:
+            with pytest.raises(Forbidden, match=reason):
+                await command()
+
+    assert await events(eventlog) == before
+    assert await eventlog.approvals.get_all("default", PROJECT) == ()
+
+
+async def test_a_restricted_principal_works_in_a_session_that_fits(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    with caller_of(SUBJECT, headers(cost=2.0, agents=["plan"], roots=["/work"])):
+        await create(context, "default", create_command(id="ses_1", agent="plan"))
+        await prompt(context, "default", prompt_command())
+        await interrupt(context, "default", SessionCommand(session_id="ses_1"))
+
+    assert "prompt.admitted" in [event.type for event in await events(eventlog)]
 
 
 async def test_every_approval_has_a_principal(context: CommandContext, eventlog: EventLog) -> None:

@@ -107,7 +107,9 @@ async def test_forged_hosts_and_origins_are_refused(port: int, data: bytes) -> N
 
 CHUNKED = b"transfer-encoding: chunked\r\n"
 UNREADABLE = {
-    "length and chunks": post(b"content-length: 5\r\n" + CHUNKED, b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n"),
+    "length and chunks": post(
+        b"content-length: 5\r\n" + CHUNKED, b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
+    ),
     "unknown coding": post(b"transfer-encoding: xchunked\r\n", b"0\r\n\r\n"),
     "two codings": post(CHUNKED + b"transfer-encoding: identity\r\n", b"0\r\n\r\n"),
     "two lengths": post(b"content-length: 2\r\ncontent-length: 3\r\n", b"{}"),

@@ -1,6 +1,7 @@
 """`session.compact`: replace active history by a summary before the next turn."""
 
 from fairlead_ingest.command_context import ContextDep
+from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_ingest.verbs.sessions import change, sequence_answer
 from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.subjects import Address
@@ -11,6 +12,6 @@ from fairlead_session.execution import commands
 async def compact(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> SeqReached:
     """Write the request, and wake a runner."""
     at = Address(tenant, command.session_id)
-    committed = await change(context, at, commands.compact)
+    committed = await change(context, at, if_session_allowed(context, commands.compact))
     context.waker.wake(at)
     return sequence_answer(committed.session)

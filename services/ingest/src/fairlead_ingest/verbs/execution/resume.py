@@ -1,6 +1,7 @@
 """`session.resume`: run at least one turn, or join the one that runs."""
 
 from fairlead_ingest.command_context import ContextDep
+from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_ingest.verbs.sessions import change, sequence_answer
 from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.subjects import Address
@@ -11,6 +12,6 @@ from fairlead_session.execution import commands
 async def resume(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> SeqReached:
     """Write the request, and wake a runner."""
     at = Address(tenant, command.session_id)
-    committed = await change(context, at, commands.resume)
+    committed = await change(context, at, if_session_allowed(context, commands.resume))
     context.waker.wake(at)
     return sequence_answer(committed.session)

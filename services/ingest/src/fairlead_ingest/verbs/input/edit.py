@@ -1,8 +1,9 @@
 """`session.edit`: change one pending input, or turn a queued one into a steer."""
 
-from fairlead_ingest.command_context import Committed, ContextDep
+from fairlead_ingest.command_context import Committed, ContextDep, Events
 from fairlead_ingest.verbs.input.cancel import input_error
 from fairlead_ingest.verbs.input.prompt import resolve_prompt
+from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_ingest.verbs.sessions import change, load
 from fairlead_schema.commands.input import EditPendingInput
 from fairlead_schema.prompt import Receipt
@@ -10,6 +11,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.input import inbox
 from fairlead_session.input.inbox import InputRefusal
+from fairlead_session.state.session import Session
 
 
 async def edit(context: ContextDep, tenant: TenantParam, command: EditPendingInput) -> Receipt:
@@ -17,10 +19,12 @@ async def edit(context: ContextDep, tenant: TenantParam, command: EditPendingInp
     at, message_id = Address(tenant, command.session_id), command.message_id
     await load(context, at)
     prompt = None if command.prompt is None else resolve_prompt(context, command.prompt)
+
+    def decide(session: Session) -> Events | InputRefusal:
+        return inbox.edit(session, message_id, prompt=prompt, delivery=command.delivery)
+
     outcome: Committed | InputRefusal = await change(
-        context,
-        at,
-        lambda session: inbox.edit(session, message_id, prompt=prompt, delivery=command.delivery),
+        context, at, if_session_allowed(context, decide)
     )
     if not isinstance(outcome, Committed):
         raise input_error(at.session_id, outcome)

@@ -5,6 +5,7 @@ from typing import Final, assert_never
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_ingest.command_context import CommandContext, Committed, ContextDep, Events
 from fairlead_ingest.quotas import quota_error
+from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.errors import (
     Conflict,
@@ -59,7 +60,9 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
             pending_max=context.settings.pending_inputs_max,
         )
 
-    outcome: Committed | AdmissionRefusal = await context.commit(at, decide, assumed=assumed)
+    outcome: Committed | AdmissionRefusal = await context.commit(
+        at, if_session_allowed(context, decide), assumed=assumed
+    )
     if not isinstance(outcome, Committed):
         raise _admission_error(outcome)
     if outcome.events:

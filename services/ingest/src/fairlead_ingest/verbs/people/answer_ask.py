@@ -3,6 +3,7 @@
 from typing import Final
 
 from fairlead_ingest.command_context import CommandContext, CommandDecider, Committed, Refusal
+from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_ingest.verbs.sessions import change, sequence_answer
 from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.subjects import Address
@@ -20,7 +21,7 @@ async def answer_ask(
     A repeated answer wakes the session again, because the first caller may have died before its
     wake.
     """
-    outcome = await change(context, at, decide, by=PLATFORM)
+    outcome = await change(context, at, if_session_allowed(context, decide), by=PLATFORM)
     if not isinstance(outcome, Committed):
         return outcome
     session = outcome.session

@@ -4,6 +4,7 @@ from typing import Final
 
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.verbs.people.answer_ask import answer_ask
+from fairlead_ingest.verbs.profile.restrictions import check_session_allowed
 from fairlead_ingest.verbs.sessions import load
 from fairlead_schema.commands.asks import (
     AskPermission,
@@ -79,6 +80,8 @@ async def approve(context: ContextDep, tenant: TenantParam, command: ReplyPermis
         message=(command.message or None) if rejects else None,
     )
     session = await load(context, at)
+    # An approval is saved before the reply is decided, so the caller is checked before both.
+    check_session_allowed(context, session)
     await _save_approval(context, at, session, replied)
     saved: tuple[PermissionRule, ...] = ()
     if command.reply == "always" and command.request_id in session.asks.permissions:

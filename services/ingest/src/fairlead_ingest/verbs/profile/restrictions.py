@@ -1,8 +1,11 @@
 """What the sessions of a restricted principal may use: locations, agents and a budget."""
 
+from fairlead_ingest.command_context import CommandContext, CommandDecider, Events, Refusal
 from fairlead_schema.errors import Forbidden
 from fairlead_schema.identity.restrictions import Restrictions
 from fairlead_service.locations import containing_root
+from fairlead_service.rpc.caller import current_restrictions
+from fairlead_session.state.session import Session
 from fairlead_session.state.usage import Budget
 
 
@@ -31,3 +34,38 @@ def bound_budget(restrictions: Restrictions, budget: Budget) -> Budget:
     if budget.cost > most:
         raise Forbidden(f"This token may give a session at most {most:g} USD", field="cost")
     return budget
+
+
+def check_session_allowed(context: CommandContext, session: Session) -> None:
+    """Refuse a session that the caller may not let work. Raises Forbidden.
+
+    A colleague may have created the session with an agent, a location or a budget that the caller
+    could not choose.
+    """
+    restrictions, profile = current_restrictions(), session.profile
+    if profile is None:
+        return
+    check_agent_allowed(restrictions, context.settings.config.agent_name(profile.agent))
+    check_directory_allowed(restrictions, profile.location.directory)
+    _check_budget_allowed(restrictions, session.usage.budget)
+
+
+def if_session_allowed(
+    context: CommandContext, decide: CommandDecider[Refusal]
+) -> CommandDecider[Refusal]:
+    """The decider of a command that lets a session work, behind the check of the session."""
+
+    def decide_if_allowed(session: Session) -> Events | Refusal:
+        check_session_allowed(context, session)
+        return decide(session)
+
+    return decide_if_allowed
+
+
+def _check_budget_allowed(restrictions: Restrictions, budget: Budget) -> None:
+    most = restrictions.cost
+    if most is not None and (budget.cost is None or budget.cost > most):
+        text = (
+            f"This token may use only sessions with a budget of at most {most:g} USD: set it first"
+        )
+        raise Forbidden(text, field="cost")
