@@ -19,6 +19,7 @@ from fairlead_testing.stack import TIMEOUT_S, Stack, stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
+ALWAYS_REFUSED: Final = "call permission.approve instead"
 CONFIG: Final = """
 [tools]
 probes = true
@@ -108,6 +109,16 @@ async def test_the_answer_always_needs_the_verb_with_its_own_scope(up: Stack) ->
         if recorded.event.type == "permission.replied"
     ]
     assert replied.by == "local"
+    lines = [
+        json.loads(line)
+        for line in up.up.log_path("ingest").read_text().splitlines()
+        if ('"fairlead.audit"' in line and request["id"] in line) or ALWAYS_REFUSED in line
+    ]
+    outcomes = [(line["action"], line["outcome"], line["principal"]) for line in lines]
+    assert outcomes == [
+        ("permission.reply", "refused", "local"),
+        ("permission.reply", "allowed", "local"),
+    ]
 
 
 async def test_a_client_reads_its_part_of_the_feed_from_its_own_consumer(up: Stack) -> None:

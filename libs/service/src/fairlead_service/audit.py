@@ -5,6 +5,8 @@ from typing import Final, Literal, TypeAlias
 
 from prometheus_client import Counter
 
+from fairlead_schema import subjects
+from fairlead_schema.errors import Forbidden, LimitReached, Refused
 from fairlead_schema.ids import TenantId
 from fairlead_service.rpc.caller import current_caller
 
@@ -48,4 +50,18 @@ def audit_command(action: str, tenant: TenantId, resource: str, reason: str | No
         tenant=tenant,
         resource=resource,
         reason=reason,
+    )
+
+
+def audit_own_client(subject: str, refused: Refused | None) -> None:
+    """Write the line of a refusal to a tenant's own client over NATS.
+
+    The gateway writes the lines of its callers. NATS itself logs a publish that it refuses.
+    """
+    principal = subjects.principal_of(subject)
+    if principal is None or not isinstance(refused, Forbidden | LimitReached):
+        return
+    _root, _door, tenant, _principal, verb = subject.split(".", 4)
+    audit(
+        verb, "refused", principal=principal, tenant=tenant, resource=subject, reason=str(refused)
     )

@@ -13,6 +13,7 @@ from faststream.prometheus.middleware import PrometheusMiddleware
 from prometheus_client import REGISTRY
 from typing_extensions import override
 
+from fairlead_service.audit import audit_own_client
 from fairlead_service.rpc.answers import PRINCIPAL, TENANT, Answer, Answerer, invalid_parameter
 from fairlead_service.rpc.caller import caller_of
 from fairlead_service.rpc.service_api import Endpoint
@@ -42,6 +43,7 @@ class AnswerMiddleware(BaseMiddleware):
         answer = await self._answer(call_next, msg)
         endpoint = self._endpoints[self.context.get_local("handler_")]
         endpoint.count(perf_counter_ns() - began, answer.refused)
+        audit_own_client(msg.raw_message.subject, answer.refused)
         return answer.body
 
     async def _answer(

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
+from fairlead_service.audit import audit_own_client
 from fairlead_service.rpc.answers import Answerer, parse_tenant
 from fairlead_service.rpc.caller import caller_of
 from fairlead_service.rpc.service_api import Endpoint
@@ -74,6 +75,7 @@ class ThinVerb:
                 partial(self._perform_as_caller, message, tenant),
             )
             self.endpoint.count(perf_counter_ns() - began, answer.refused)
+            audit_own_client(message.subject, answer.refused)
             if message.reply:
                 await message.respond(answer.body)
         except Exception:
