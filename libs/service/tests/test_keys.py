@@ -170,12 +170,19 @@ def test_a_broken_keys_file_changes_nothing_and_is_reported(
             path.mkdir()
         case _:
             pass
-    clock.now += 2
+    for _ in range(3):
+        clock.now += 2
+        assert file.current().principal(key, now_ms=NOW).name == f"key:{entry.id}"
 
-    assert file.current().principal(key, now_ms=NOW).name == f"key:{entry.id}"
     (line,) = caplog.records
     assert line.message == "changed file cannot be used: its old content stays in force"
     assert str(path) in vars(line)["path"]
+
+    if damage == "directory":
+        path.rmdir()
+    path.write_text(good.replace("viewer", "admin"))
+    clock.now += 2
+    assert file.current().principal(key, now_ms=NOW).may("ops"), "a mended file counts again"
 
 
 def test_a_broken_file_at_the_start_is_an_error_that_names_it(path: Path) -> None:
@@ -194,12 +201,14 @@ def test_changes_of_keys_are_audited_where_they_take_effect(
     clock = Clock()
     _, kept = mint_key(["viewer"], tenant="acme")
     _, gone = mint_key(["viewer"])
-    for entry in (kept, gone):
+    _, edited = mint_key(["viewer"])
+    for entry in (kept, gone, edited):
         add_key(path, entry)
     file = WatchedFile(path, parse_key_ring, on_change=audit_key_changes, clock=clock)
 
     _, added = mint_key(["user"])
-    keys = [kept.model_copy(update={"revoked": datetime.now(UTC)}), added]
+    revoked = kept.model_copy(update={"revoked": datetime.now(UTC)})
+    keys = [revoked, edited.model_copy(update={"roles": ("admin",)}), added]
     path.write_text(KeysDocument(keys=tuple(keys)).model_dump_json(exclude_none=True))
     clock.now += 2
     file.current()
@@ -207,6 +216,7 @@ def test_changes_of_keys_are_audited_where_they_take_effect(
     lines = [vars(record) for record in caplog.records if record.name == "fairlead.audit"]
     assert [(line["action"], line["resource"], line["tenant"]) for line in lines] == [
         ("token.revoke", kept.id, "acme"),
+        ("token.change", edited.id, "default"),
         ("token.create", added.id, "default"),
         ("token.remove", gone.id, "default"),
     ]

@@ -72,13 +72,17 @@ def build_authenticator(config: AuthConfig) -> Authenticator:
 
 
 def audit_key_changes(old: KeyRing, new: KeyRing) -> None:
-    """One audit line for each key that came, went or was revoked with a new version of the file."""
+    """One audit line for each key that a new version of the file adds, changes, revokes or removes."""
     for id_, entry in new.entries.items():
         before = old.entries.get(id_)
         if before is None:
             audit("token.create", "allowed", tenant=entry.tenant, resource=id_)
         if entry.revoked is not None and (before is None or before.revoked is None):
             audit("token.revoke", "allowed", tenant=entry.tenant, resource=id_)
+        elif before is not None and before != entry:
+            # Somebody edited the file: more roles perhaps, or a key that counts again.
+            reason = "roles: " + ", ".join(entry.roles)
+            audit("token.change", "allowed", tenant=entry.tenant, resource=id_, reason=reason)
     for id_ in old.entries.keys() - new.entries.keys():
         audit("token.remove", "allowed", tenant=old.entries[id_].tenant, resource=id_)
 

@@ -73,10 +73,11 @@ class KeysDocument(BaseModel):
 
     @validator(mode="after")
     def _check_ids(self) -> Self:
-        ids = [entry.id for entry in self.keys]
-        for id_ in ids:
-            if ids.count(id_) > 1:
-                raise ValueError(f"the id {id_!r} stands twice")
+        ids: set[str] = set()
+        for entry in self.keys:
+            if entry.id in ids:
+                raise ValueError(f"the id {entry.id!r} stands twice")
+            ids.add(entry.id)
         return self
 
 

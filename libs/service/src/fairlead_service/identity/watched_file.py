@@ -53,7 +53,7 @@ class WatchedFile(Generic[Content]):
         self._parse = parse
         self._on_change = on_change
         self._clock = clock
-        self._version = _version_of(path)
+        self._version: _Version | None = _version_of(path)
         self._content = self._read()
         self._checked_at = clock()
 
@@ -66,14 +66,17 @@ class WatchedFile(Generic[Content]):
         return self._content
 
     def _read_if_changed(self) -> None:
+        old, known = self._content, self._version
         try:
-            version = _version_of(self._path)
-            if version == self._version:
+            # A version that is broken or gone is reported once, not every second.
+            self._version = None
+            self._version = _version_of(self._path)
+            if self._version == known:
                 return
-            # A broken version is reported once, not every second.
-            self._version = version
-            old, self._content = self._content, self._read()
+            self._content = self._read()
         except FileUnusable as error:
+            if known is None and self._version is None:
+                return
             log.error(  # noqa: TRY400 - the reason says enough, a trace says nothing more
                 "changed file cannot be used: its old content stays in force",
                 extra={"path": str(error.path), "reason": error.reason},
