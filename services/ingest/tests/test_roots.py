@@ -126,6 +126,14 @@ async def test_without_roots_only_the_default_and_what_is_below_it_is_open(
     assert inside.location.directory == "/work/project"
 
 
+async def test_without_a_default_a_session_must_name_its_location(eventlog: EventLog) -> None:
+    """The roots are open, so the error must not say that nothing is."""
+    context = context_for(eventlog, location={"roots": ["/"]})
+
+    with pytest.raises(InvalidRequest, match=r"there is no `default` in \[location\]"):
+        await create(context, "default", create_command())
+
+
 async def test_without_roots_and_without_a_default_nothing_is_open(eventlog: EventLog) -> None:
     """B2: the working directory of ingest, often `/`, opens nothing."""
     context = context_for(eventlog)

@@ -7,6 +7,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_service.locations import UNCONFIGURED, check_location
 
 FIELD = "location.directory"
+NO_DEFAULT = "there is no `default` in [location] or in [tenant.<name>.location]"
 
 
 def permitted_location(
@@ -19,7 +20,8 @@ def permitted_location(
     if location is None:
         default = config.default_location(tenant)
         if default is None:
-            text = f"Name the location of the session: {UNCONFIGURED}"
+            why = NO_DEFAULT if config.roots(tenant) else UNCONFIGURED
+            text = f"Name the location of the session: {why}"
             raise InvalidRequest(text, kind="Body", field=FIELD)
         location = LocationRef(directory=default)
     refusal = check_location(config.roots(tenant), location)
