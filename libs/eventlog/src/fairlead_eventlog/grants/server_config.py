@@ -23,6 +23,10 @@ HEAD: Final = "# Written by Fairlead: `fairlead provision --nats-auth` replaces 
 SERVICE_ANSWERS: Final = '{ max: 1, expires: "2m" }'
 CLIENT_ANSWERS: Final = '{ max: 1, expires: "61m" }'
 """Every request gets one answer. The tool of a tenant may take an hour for it."""
+CLIENT_CONNECTIONS_MAX: Final = 256
+CLIENT_SUBSCRIPTIONS_MAX: Final = 1_000
+CLIENT_PAYLOAD_BYTES_MAX: Final = 1024 * 1024
+"""What a tenant may take of the server: connections of its account, then of each connection."""
 
 
 def render(public_keys: Mapping[str, str], principals: Iterable[Principal]) -> str:
@@ -74,6 +78,11 @@ def _tenant(
     public_keys: Mapping[str, str],
 ) -> Iterator[str]:
     yield f"  {_quote(tenant_account(tenant))} {{"
+    yield (
+        f"    limits: {{ max_connections: {CLIENT_CONNECTIONS_MAX},"
+        f" max_subscriptions: {CLIENT_SUBSCRIPTIONS_MAX},"
+        f" max_payload: {CLIENT_PAYLOAD_BYTES_MAX} }}"
+    )
     yield "    users: ["
     for principal in members:
         key = public_keys[principal_key(principal)]
