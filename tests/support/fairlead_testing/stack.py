@@ -14,7 +14,7 @@ from fairlead_cli.client import Client
 from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_cli.embedded.stack import run_stack
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.grants.server_config import PLATFORM
+from fairlead_eventlog.grants.server_config import GATEWAY, PLATFORM
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.ports import START
 from fairlead_schema import subjects
@@ -147,7 +147,12 @@ async def stack(
 def refused_subjects(up: RunningStack) -> list[str]:
     """The lines of the server that say it refused a subject to a service of the platform."""
     lines = up.log_path("nats").read_text().splitlines()
-    return [line for line in lines if "Violation" in line and f"{PLATFORM}/" in line]
+    accounts = (f"{PLATFORM}/", f"{GATEWAY}/")
+    return [
+        line
+        for line in lines
+        if "Violation" in line and any(account in line for account in accounts)
+    ]
 
 
 def _with_open_locations(config: Path | None, place: Path) -> Path:

@@ -6,15 +6,16 @@ from typing import Final
 import pytest
 
 from fairlead_cli.embedded.ports import free_port
-from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES, ServiceIdentity
 from fairlead_eventlog.jetstream.connect import connect, open_link
 from fairlead_eventlog.provision import provision
+from fairlead_eventlog.streams import log_stream
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.identity.scopes import scopes_of
 from fairlead_schema.identity.verbs import VERBS
-from fairlead_schema.subjects import Address, log
+from fairlead_schema.subjects import Address, commit, log, shard
 from fairlead_service import ids
 from fairlead_testing.nats import Server
 from fairlead_testing.nats_probe import probe
@@ -213,6 +214,54 @@ async def test_a_reply_subject_is_no_way_into_the_log(guarded: Server, keys: Key
         assert (await eventlog.log.head(at)).position == 0
         positions = [await eventlog.shards.last_position(shard) for shard in range(8)]
         assert sum(positions) == 0
+
+
+async def test_the_gateway_has_no_way_into_the_log(guarded: Server, keys: KeyDirectory) -> None:
+    """B9: the service that faces the network names the log as the reply of everything it may ask."""
+    await provision(keys.service_address(guarded.url, "provision"))
+    operator = keys.service_address(guarded.url, "operator")
+    at = Address("acme", ids.session_id())
+    async with (
+        connect(operator, name="test") as eventlog,
+        probe(keys.service_address(guarded.url, "gateway")) as attacker,
+    ):
+        for request in (
+            f"{API}.STREAM.MSG.GET.LOG-0",
+            f"{API}.DIRECT.GET.LOG-0",
+            f"{API}.DIRECT.GET.KV_fairlead-snapshot",
+        ):
+            await attacker.client.publish(request, b'{"seq":1}', reply=log(at))
+            # A request of its own comes back after the server has handled those before it.
+            await attacker.client.request(f"{API}.STREAM.MSG.GET.LOG-0", b'{"seq":1}', timeout=10)
+
+        assert (await eventlog.log.head(at)).position == 0
+        assert not attacker.refused
+
+
+async def test_the_gateway_reads_the_log_from_its_own_account(
+    guarded: Server, keys: KeyDirectory
+) -> None:
+    """B9: reads in one answer and in many, live commits, and the word that nobody serves a verb."""
+    await provision(keys.service_address(guarded.url, "provision"))
+    at = Address("acme", ids.session_id())
+    async with (
+        open_link(keys.service_address(guarded.url, "operator"), name="test") as writer,
+        open_link(keys.service_address(guarded.url, "gateway"), name="test") as reader,
+    ):
+        live = await reader.client.subscribe(commit(at))
+        await reader.client.flush()
+        for number in range(3):
+            await writer.store(log(at), str(number).encode())
+        stream = log_stream(shard(at.session_id))
+        last = await reader.last_message(stream, log(at))
+        all_, _ = await reader.read_subject(stream, log(at), first=1, batch=10)
+
+        assert last is not None
+        assert last.payload == b"2"
+        assert [message.payload for message in all_] == [b"0", b"1", b"2"]
+        assert (await live.next_msg(timeout=10)).data == b"0"
+        with pytest.raises(NoResponders):
+            await reader.request("fairlead.api.acme.session.get", b"{}")
 
 
 async def test_keys_are_private_and_outlive_a_second_writing(keys: KeyDirectory) -> None:

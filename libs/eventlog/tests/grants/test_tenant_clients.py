@@ -84,7 +84,6 @@ async def platform(server: Server, keys: KeyDirectory) -> AsyncIterator[Platform
         for principal in (ADMIN, VIEWER):
             await log.client_consumers.open_feed("acme", principal.name, after=None)
         await link.client.subscribe("fairlead.as.>", cb=answer)
-        await link.client.subscribe("fairlead.event.acme.ses_x.ping", cb=answer)
         await link.client.flush()
         yield Platform(link, requests)
 

@@ -5,11 +5,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from fairlead_eventlog.grants.permissions import Permissions
-from fairlead_eventlog.grants.services import SERVICE_IDENTITIES, service_grants
+from fairlead_eventlog.grants.crossings import Crossing, Crossings
+from fairlead_eventlog.grants.permissions import API, Permissions
+from fairlead_eventlog.grants.services import (
+    READER,
+    SERVICE_IDENTITIES,
+    reader_crossings,
+    service_grants,
+)
 from fairlead_eventlog.grants.tenants import (
-    Crossing,
-    TenantCrossings,
     principal_grants,
     principal_key,
     tenant_account,
@@ -19,6 +23,8 @@ from fairlead_schema.identity.principal import Principal
 from fairlead_schema.ids import TenantId
 
 PLATFORM: Final = "FAIRLEAD"
+GATEWAY: Final = "GATEWAY"
+ANSWERED_BY_ACCOUNT: Final = f"{API}.STREAM."
 HEAD: Final = "# Written by Fairlead: `fairlead provision --nats-auth` replaces this file.\n"
 SERVICE_ANSWERS: Final = '{ max: 1, expires: "2m" }'
 CLIENT_ANSWERS: Final = '{ max: 1, expires: "61m" }'
@@ -34,29 +40,29 @@ def render(public_keys: Mapping[str, str], principals: Iterable[Principal]) -> s
     by_tenant: dict[TenantId, list[Principal]] = defaultdict(list)
     for principal in principals:
         by_tenant[principal.tenant].append(principal)
-    crossings = {
-        tenant: tenant_crossings(tenant, tuple(members))
-        for tenant, members in sorted(by_tenant.items())
-    }
+    crossings = {GATEWAY: reader_crossings()}
+    for tenant, members in sorted(by_tenant.items()):
+        crossings[tenant_account(tenant)] = tenant_crossings(tenant, tuple(members))
     lines = [HEAD, "accounts {", *_platform(public_keys, crossings)]
-    for tenant, crossing in crossings.items():
-        lines += _tenant(tenant, crossing, by_tenant[tenant], public_keys)
+    lines += _gateway(public_keys, crossings[GATEWAY])
+    for tenant, members in sorted(by_tenant.items()):
+        account = tenant_account(tenant)
+        lines += _tenant(account, crossings[account], members, public_keys)
     return "\n".join([*lines, "}", "system_account: SYS", ""])
 
 
-def _platform(
-    public_keys: Mapping[str, str], crossings: Mapping[TenantId, TenantCrossings]
-) -> Iterator[str]:
+def _platform(public_keys: Mapping[str, str], crossings: Mapping[str, Crossings]) -> Iterator[str]:
     yield "  SYS { }"
     yield f"  {PLATFORM} {{"
     yield "    jetstream: enabled"
     yield "    users: ["
     for identity in SERVICE_IDENTITIES:
-        yield from _user(public_keys[identity], service_grants(identity), identity, SERVICE_ANSWERS)
+        if identity != READER:
+            granted = service_grants(identity)
+            yield from _user(public_keys[identity], granted, identity, SERVICE_ANSWERS)
     yield "    ]"
     yield "    exports: ["
-    for tenant, crossing in crossings.items():
-        account = tenant_account(tenant)
+    for account, crossing in crossings.items():
         yield from (_export_request(request, account) for request in crossing.requests)
         yield from (
             f"      {{ stream: {_quote(subject)}, accounts: [{_quote(account)}] }}"
@@ -64,20 +70,38 @@ def _platform(
         )
     yield "    ]"
     yield "    imports: ["
-    for tenant, crossing in crossings.items():
-        for subject in crossing.served:
-            yield _import("service", tenant_account(tenant), subject)
+    for account, crossing in crossings.items():
+        yield from (_import("service", account, subject) for subject in crossing.served)
     yield "    ]"
     yield "  }"
 
 
+def _gateway(public_keys: Mapping[str, str], crossing: Crossings) -> Iterator[str]:
+    # Every account answers these requests to JetStream by itself. A new name leads to the platform.
+    renamed = {
+        request.subject: f"{PLATFORM}.{request.subject.removeprefix('$')}"
+        for request in crossing.requests
+        if request.subject.startswith(ANSWERED_BY_ACCOUNT)
+    }
+    granted = service_grants(READER) + Permissions(publish=tuple(renamed.values()))
+    yield f"  {GATEWAY} {{"
+    yield "    users: ["
+    yield from _user(public_keys[READER], granted, READER, SERVICE_ANSWERS)
+    yield "    ]"
+    yield "    mappings: {"
+    yield from (f"      {_quote(old)}: {_quote(new)}" for old, new in renamed.items())
+    yield "    }"
+    yield from _imports(crossing, renamed)
+    yield "  }"
+
+
 def _tenant(
-    tenant: TenantId,
-    crossing: TenantCrossings,
+    account: str,
+    crossing: Crossings,
     members: Iterable[Principal],
     public_keys: Mapping[str, str],
 ) -> Iterator[str]:
-    yield f"  {_quote(tenant_account(tenant))} {{"
+    yield f"  {_quote(account)} {{"
     yield (
         f"    limits: {{ max_connections: {CLIENT_CONNECTIONS_MAX},"
         f" max_subscriptions: {CLIENT_SUBSCRIPTIONS_MAX},"
@@ -92,11 +116,17 @@ def _tenant(
     for subject in crossing.served:
         yield f"      {{ service: {_quote(subject)}, accounts: [{PLATFORM}] }}"
     yield "    ]"
+    yield from _imports(crossing)
+    yield "  }"
+
+
+def _imports(crossing: Crossings, renamed: Mapping[str, str] | None = None) -> Iterator[str]:
     yield "    imports: ["
-    yield from (_import("service", PLATFORM, request.subject) for request in crossing.requests)
+    for request in crossing.requests:
+        local_name = (renamed or {}).get(request.subject)
+        yield _import("service", PLATFORM, request.subject, local_name)
     yield from (_import("stream", PLATFORM, subject) for subject in crossing.broadcasts)
     yield "    ]"
-    yield "  }"
 
 
 def _user(public_key: str, granted: Permissions, name: str, answers: str) -> Iterator[str]:
@@ -113,14 +143,18 @@ def _user(public_key: str, granted: Permissions, name: str, answers: str) -> Ite
 
 def _export_request(crossing: Crossing, account: str) -> str:
     answers = "stream" if crossing.many_answers else "singleton"
+    if crossing.answer_s_max is not None:
+        answers += f', response_threshold: "{crossing.answer_s_max}s"'
     return (
         f"      {{ service: {_quote(crossing.subject)}, response_type: {answers},"
         f" accounts: [{_quote(account)}] }}"
     )
 
 
-def _import(kind: str, account: str, subject: str) -> str:
-    return f"      {{ {kind}: {{ account: {_quote(account)}, subject: {_quote(subject)} }} }}"
+def _import(kind: str, account: str, subject: str, local_name: str | None = None) -> str:
+    to = "" if local_name is None else f", to: {_quote(local_name)}"
+    origin = f"{{ account: {_quote(account)}, subject: {_quote(subject)} }}"
+    return f"      {{ {kind}: {origin}{to} }}"
 
 
 def _list(subjects: tuple[str, ...]) -> str:

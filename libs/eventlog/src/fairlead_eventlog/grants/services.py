@@ -3,6 +3,7 @@
 from typing import Final, Literal, TypeAlias, get_args
 
 from fairlead_eventlog.grants import permissions as may
+from fairlead_eventlog.grants.crossings import Crossings, crossings_of
 from fairlead_eventlog.grants.permissions import Permissions
 from fairlead_eventlog.streams import (
     APPROVALS,
@@ -31,12 +32,19 @@ ServiceIdentity: TypeAlias = Literal[
 """`provision` changes streams and reads no message. `operator` is a person who may do everything."""
 
 SERVICE_IDENTITIES: Final[tuple[ServiceIdentity, ...]] = get_args(ServiceIdentity)
+READER: Final[ServiceIdentity] = "gateway"
+"""It writes nothing and faces the network: it has an account of its own, as tenants have."""
 LOGS: Final = tuple(log_stream(shard) for shard in range(SHARDS))
 
 
 def service_grants(service: ServiceIdentity) -> Permissions:
     """Everything that a service may do on NATS, its own inbox included."""
     return _GRANTS[service] + may.subscribe(f"{identity_inbox(service)}.>")
+
+
+def reader_crossings() -> Crossings:
+    """What crosses between the account of the reader and the platform's."""
+    return crossings_of(_GRANTS[READER])
 
 
 def _serve(service: VerbService) -> Permissions:

@@ -4,10 +4,10 @@ Every tenant has an account of its own (docs/adr/0024). In one account with the 
 name any subject as the reply of a request, and the server would write its answer there: into the log.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from fairlead_eventlog.grants import permissions as may
+from fairlead_eventlog.grants.crossings import Crossing, Crossings
 from fairlead_eventlog.grants.permissions import Permissions
 from fairlead_eventlog.streams import EVENTS, JOBS, RECEIPTS
 from fairlead_schema import subjects
@@ -16,27 +16,6 @@ from fairlead_schema.identity.principal import Principal
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import ROOT
-
-
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """A subject that a tenant's clients reach in the platform's account."""
-
-    subject: str
-    many_answers: bool = False
-    """Whether one request may get several answers, as a pull does."""
-
-
-@dataclass(frozen=True, slots=True)
-class TenantCrossings:
-    """Everything that crosses between a tenant's account and the platform's."""
-
-    requests: tuple[Crossing, ...]
-    """What the tenant may ask of the platform."""
-    broadcasts: tuple[str, ...]
-    """What the tenant may hear of the platform."""
-    served: tuple[str, ...]
-    """What the platform may ask of the tenant: its application tools and context sources."""
 
 
 def principal_key(principal: Principal) -> str:
@@ -72,14 +51,14 @@ def principal_grants(principal: Principal) -> Permissions:
     return granted
 
 
-def tenant_crossings(tenant: TenantId, principals: tuple[Principal, ...]) -> TenantCrossings:
+def tenant_crossings(tenant: TenantId, principals: tuple[Principal, ...]) -> Crossings:
     """What crosses for a tenant. Each crossing names the tenant, so that none serves another."""
     consumers: list[Crossing] = []
     for principal in principals:
         for granted in (_own_feed(principal), _own_jobs(principal)):
             pull, ack = granted.publish
             consumers += [Crossing(pull, many_answers=True), Crossing(ack)]
-    return TenantCrossings(
+    return Crossings(
         requests=(
             Crossing(f"{ROOT}.as.{tenant}.>"),
             Crossing(_prompts(tenant)),

@@ -1,0 +1,49 @@
+"""What crosses between the platform's account of NATS and another account.
+
+The server replaces the reply of a request that crosses, so that an answer reaches only the account
+that asked. Inside one account a client may name any subject as the reply, the log included.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead_eventlog.grants.permissions import API, Permissions
+
+READ_S_MAX: Final = 15
+"""Longer than any read takes. A gateway reads so often that two minutes of reads are many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A subject that clients of another account reach in the platform's account."""
+
+    subject: str
+    many_answers: bool = False
+    """Whether one request may get several answers, as a pull does."""
+    answer_s_max: int | None = None
+    """How long the server remembers where several answers go; None for its default of two minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossings:
+    """Everything that crosses between an account and the platform's."""
+
+    requests: tuple[Crossing, ...]
+    """What the account may ask of the platform."""
+    broadcasts: tuple[str, ...]
+    """What the account may hear of the platform."""
+    served: tuple[str, ...] = ()
+    """What the platform may ask of the account: application tools and context sources."""
+
+
+def crossings_of(granted: Permissions) -> Crossings:
+    """What crosses for a service outside the platform's account: exactly its grants."""
+    return Crossings(
+        requests=tuple(
+            Crossing(subject, many_answers=True, answer_s_max=READ_S_MAX)
+            if subject.startswith(f"{API}.DIRECT.GET.")
+            else Crossing(subject)
+            for subject in granted.publish
+        ),
+        broadcasts=granted.subscribe,
+    )
