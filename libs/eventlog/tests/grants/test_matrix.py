@@ -76,14 +76,17 @@ STREAM_SUBJECTS: Final = {
     "purge outputs": f"{API}.STREAM.PURGE.OBJ_fairlead-output",
     "read dead letters": f"{API}.STREAM.MSG.GET.DEAD",
     "create stream": f"{API}.STREAM.CREATE.TESTS",
+    "create log": f"{API}.STREAM.CREATE.LOG-0",
+    "change log": f"{API}.STREAM.UPDATE.LOG-0",
     "delete log": f"{API}.STREAM.DELETE.LOG-0",
+    "create lane": f"{API}.CONSUMER.CREATE.WAKES.runner-acme",
     "list streams": f"{API}.STREAM.NAMES",
     "account": f"{API}.INFO",
 }
 PUBLISHED: Final = SUBJECTS | STREAM_SUBJECTS
 
 _READ: Final = {"read log", "read log in batches"}
-_WRITE: Final = _READ | {"log", "snapshot", "read snapshots", "wake", "lane", "dead"}
+_WRITE: Final = _READ | {"log", "snapshot", "read snapshots", "wake", "lane", "dead", "create lane"}
 MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": _WRITE
     | {"receipt", "message", "approval", "read approvals", "take prompts", "purge wakes", "ping"}
@@ -96,11 +99,21 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     | {"registration", "source", "output", "read outputs", "purge outputs", "read approvals"}
     | {"spending"},
     "projector": _READ
-    | {"purge log", "follow log", "wake", "lane", "purge wakes", "dead", "event", "checkpoint"}
+    | {
+        "purge log",
+        "follow log",
+        "wake",
+        "lane",
+        "create lane",
+        "purge wakes",
+        "dead",
+        "event",
+        "checkpoint",
+    }
     | {"read approvals", "purge outputs", "verb of services"},
     "gateway": _READ
     | {"read snapshots", "read outputs", "spending", "verb of ingest", "verb of tools"},
-    "provision": {"create stream", "delete log", "follow log"},
+    "provision": {"create log", "change log", "create lane"},
     "operator": set(PUBLISHED) - {"all"},
 }
 _SERVED_BY_INGEST: Final = {"verb of ingest", "own verb of ingest", "verb of services"}

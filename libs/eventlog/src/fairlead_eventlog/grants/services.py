@@ -17,9 +17,11 @@ from fairlead_eventlog.streams import (
     REGISTRATIONS,
     SNAPSHOTS,
     SOURCES,
+    STREAMS,
     TIMERS,
     TOOLS,
     WAKES,
+    consumers,
     log_stream,
 )
 from fairlead_schema.identity.nats_address import identity_inbox
@@ -29,7 +31,7 @@ from fairlead_schema.subjects import LANE_OPENED, ROOT, SHARDS
 ServiceIdentity: TypeAlias = Literal[
     "ingest", "runner", "tools", "projector", "gateway", "provision", "operator"
 ]
-"""`provision` changes streams and reads no message. `operator` is a person who may do everything."""
+"""`provision` changes the declared streams and deletes no log. `operator` is a person who may do everything."""
 
 SERVICE_IDENTITIES: Final[tuple[ServiceIdentity, ...]] = get_args(ServiceIdentity)
 READER: Final[ServiceIdentity] = "gateway"
@@ -163,9 +165,18 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.subscribe(f"{ROOT}.delta.*.*")
     + _call(*(verb for verb, rule in VERBS.items() if rule.scope is not None)),
     "provision": may.publish(
-        *(f"{may.API}.STREAM.{action}.*" for action in ("INFO", "CREATE", "UPDATE", "DELETE")),
-        f"{may.API}.CONSUMER.INFO.*.*",
-        f"{may.API}.CONSUMER.CREATE.*.*",
+        *(
+            f"{may.API}.STREAM.{action}.{stream.name}"
+            for action in ("INFO", "CREATE", "UPDATE")
+            for stream in STREAMS
+        ),
+        # A stream of hints is made anew if its persist mode changes. Nobody deletes the log.
+        *(f"{may.API}.STREAM.DELETE.{stream.name}" for stream in STREAMS if stream.lazy),
+        *(
+            f"{may.API}.CONSUMER.{action}.{stream}.*"
+            for action in ("INFO", "CREATE")
+            for stream in dict.fromkeys(consumer.stream for consumer in consumers())
+        ),
     ),
     "operator": Permissions((">",), (">",)),
 }
