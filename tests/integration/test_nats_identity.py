@@ -13,7 +13,9 @@ import pytest_asyncio
 from nats.aio.client import Client
 
 from fairlead_schema import subjects
+from fairlead_schema.errors import InternalFailure, ServiceUnavailable
 from fairlead_schema.identity.principal import LOCAL
+from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.subjects import BY_HEADER, Address
 from fairlead_testing.stack import TIMEOUT_S, Stack, stack
 
@@ -158,3 +160,40 @@ async def test_a_published_prompt_gets_a_receipt_that_its_sender_may_read(up: St
 
     assert json.loads(heard.data)["data"]["id"] == message_id
     assert read.data == heard.data
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'"text"',
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"sessionID":' * 10_000,
+        b'{"after":' + b"9" * 4_000 + b"}",
+        b'{"after":18446744073709551615,"sessionID":"ses_x"}',
+        b'{"after":NaN,"sessionID":1e999}',
+        b'{"sessionID":"\\ud800","requestID":"\\u0000","id":"a.b.>"}',
+        b'{"sessionID":"fairlead.log.>","name":"*","prompt":{"text":"x"}}',
+    ],
+    ids=range(12),
+)
+async def test_no_body_breaks_a_verb_or_stays_without_an_answer(up: Stack, body: bytes) -> None:
+    """B9: every verb of the own door answers hostile bytes with a typed refusal, never a defect."""
+    verbs = [verb for verb, rule in VERBS.items() if rule.scope is not None]
+    async with local_client(up) as client:
+        answers = await asyncio.gather(
+            *(
+                client.request(subjects.as_principal(LOCAL.tenant, LOCAL.name, verb), body, 20)
+                for verb in verbs
+            )
+        )
+
+    tags = {
+        verb: json.loads(answer.data).get("error", {}).get("_tag")
+        for verb, answer in zip(verbs, answers, strict=True)
+    }
+    defects = {InternalFailure.tag, ServiceUnavailable.tag}
+    assert {verb: tag for verb, tag in tags.items() if tag in defects} == {}
