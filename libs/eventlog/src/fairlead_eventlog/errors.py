@@ -6,6 +6,7 @@ LogError
 ├── SessionErased      the session's log was deleted: nothing can be written to it any more
 ├── CommitTooLarge     the commit does not fit one message: split it or store by reference
 ├── LogUnavailable     the servers are away, the outcome may be unknown: repeat the same commit id
+│   └── CredentialsRefused  the servers do not know the key: give them the newest auth.conf
 ├── NoResponders       nobody serves that subject now: its server is gone or not yet up
 ├── StreamMissing      the streams are not provisioned: run `fairlead provision`
 ├── CredentialsUnusable  a key or certificate file cannot be used: correct the setting it names
@@ -49,6 +50,11 @@ class CommitTooLarge(LogError):
 
 class LogUnavailable(LogError):
     pass
+
+
+class CredentialsRefused(LogUnavailable):
+    def __init__(self, server: str, credential: str, reason: str) -> None:
+        super().__init__(f"NATS at {server} refused {credential}: {reason}")
 
 
 class NoResponders(LogError):

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import ssl
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,12 +14,14 @@ import nkeys
 from nats.aio.client import Client
 from typing_extensions import override
 
-from fairlead_eventlog.errors import CredentialsUnusable, LogUnavailable
+from fairlead_eventlog.errors import CredentialsRefused, CredentialsUnusable, LogUnavailable
 from fairlead_schema.identity.nats_address import NatsAddress, redact_url
 
 log = logging.getLogger(__name__)
 
 CONNECT_S: Final = 3.0
+REASONS_MAX: Final = 8
+REFUSED: Final = "authorization violation"
 
 Callback: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -60,13 +63,15 @@ async def open_client(
 ) -> NatsClient:
     """A connection that reconnects for ever.
 
-    Raises LogUnavailable if the first connect fails, and CredentialsUnusable.
+    Raises LogUnavailable if the first connect fails, CredentialsRefused and CredentialsUnusable.
     """
-    last_errors: list[str] = []
+    reasons: deque[str] = deque(maxlen=REASONS_MAX)
+    client = NatsClient()
 
     async def on_error(error: Exception) -> None:
         reason = redact_url(str(error) or type(error).__name__)
-        last_errors[:] = [reason]
+        if not client.is_connected:
+            reasons.append(reason)
         if "permissions violation" in reason.lower():
             log.error(
                 "NATS refused a subject: the request fails; grant the subject to this identity",
@@ -75,7 +80,6 @@ async def open_client(
         else:
             log.debug("NATS error", extra={"reason": reason})
 
-    client = NatsClient()
     client.nkey_file = address.nkey_file
     client.demands_tls = address.demands_tls
     connection = client.connect(
@@ -98,9 +102,26 @@ async def open_client(
     except (OSError, nats.errors.Error, TimeoutError) as error:
         with suppress(Exception):  # A refused client may hold its socket still.
             await client.close()
-        reason = f": {last_errors[0]}" if last_errors else ""
-        raise LogUnavailable(f"NATS at {address} cannot be reached{reason}") from error
+        raise _unreachable(address, tuple(reasons)) from error
     return client
+
+
+def _unreachable(address: NatsAddress, reasons: tuple[str, ...]) -> LogUnavailable:
+    """Why nobody could connect. A refused key counts more than a connection that was cut."""
+    refused = [reason for reason in reasons if REFUSED in reason.lower()]
+    if refused:
+        return CredentialsRefused(str(address), _credential(address), refused[-1])
+    reason = f": {reasons[-1]}" if reasons else ""
+    return LogUnavailable(f"NATS at {address} cannot be reached{reason}")
+
+
+def _credential(address: NatsAddress) -> str:
+    """The credential that a client has shown, by its file."""
+    if address.nkey_file is not None:
+        return f"the key in nats.nkey_file {address.nkey_file}"
+    if address.creds_file is not None:
+        return f"the user in nats.creds_file {address.creds_file}"
+    return "a connection without nats.nkey_file and nats.creds_file"
 
 
 def _credentials(address: NatsAddress) -> dict[str, Any]:
