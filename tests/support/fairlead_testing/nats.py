@@ -1,5 +1,6 @@
 """A nats-server that a test owns."""
 
+import signal
 import socket
 import subprocess
 import time
@@ -52,6 +53,11 @@ class Server:
             else:
                 return
         raise AssertionError("nats-server did not start")
+
+    def reload(self) -> None:
+        """Let the server read its configuration again. Returns before the server has done so."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGHUP)
 
     def kill(self) -> None:
         assert self.process is not None

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import os
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -54,8 +52,7 @@ async def test_a_key_that_was_replaced_is_read_again_at_the_next_connection(
         link.on_reconnect(reconnected.set)
         seed.unlink()
         keys.write(())
-        assert guarded.process is not None
-        os.kill(guarded.process.pid, signal.SIGHUP)
+        guarded.reload()
         async with asyncio.timeout(TIMEOUT_S):
             await reconnected.wait()
         assert (await link.api("STREAM.NAMES"))["total"] == 0

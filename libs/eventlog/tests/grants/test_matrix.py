@@ -282,9 +282,9 @@ async def test_keys_are_private_and_outlive_a_second_writing(keys: KeyDirectory)
     files = sorted(path for path in keys.root.iterdir())
     seeds = {path: path.read_bytes() for path in files}
 
-    created = keys.write(PRINCIPALS)
+    written = keys.write(PRINCIPALS)
 
-    assert created == []
+    assert (written.created, written.exposed) == ((), ())
     assert {path: path.read_bytes() for path in files} == seeds
     assert keys.root.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}

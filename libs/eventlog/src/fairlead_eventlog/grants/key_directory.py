@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,18 @@ from fairlead_schema.identity.principal import Principal
 
 CONFIG: Final = "auth.conf"
 SEED_SUFFIX: Final = ".nk"
+PREVIOUS_SUFFIX: Final = ".previous"
 SEED_BYTES: Final = 32
+USER_PREFIX: Final = "U"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenKeys:
+    """What a writing of keys changed, by the names of identities and principals."""
+
+    created: tuple[str, ...]
+    exposed: tuple[str, ...]
+    """Others could read these seeds until now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +57,76 @@ class KeyDirectory:
         seed, inbox = str(self.seed_file(principal_key(principal))), principal_inbox(principal)
         return NatsAddress(url, nkey_file=seed, inbox_prefix=inbox)
 
-    def write(self, principals: Iterable[Principal]) -> list[str]:
-        """Make the missing seeds and write the configuration anew. The answer names the new seeds.
+    def write(self, principals: Iterable[Principal]) -> WrittenKeys:
+        """Make the missing seeds and write the configuration anew.
 
-        Raises CredentialsUnusable for a seed file that holds no seed.
+        Raises CredentialsUnusable for a seed file that holds no seed, and for a directory that
+        cannot be written.
         """
         members = tuple(principals)
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.root.chmod(0o700)
         names = (*SERVICE_IDENTITIES, *(principal_key(principal) for principal in members))
-        created = [name for name in names if not self.seed_file(name).exists()]
-        for name in created:
-            _write_private(self.seed_file(name), _new_seed())
-        keys = {name: self._public_key(name) for name in names}
-        _write_private(self.config, render(keys, members).encode())
-        return created
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.root.chmod(0o700)
+            created = [name for name in names if not self.seed_file(name).exists()]
+            for name in created:
+                write_private(self.seed_file(name), _new_seed())
+            exposed = [name for name in names if _make_private(self.seed_file(name))]
+            keys = {name: self._public_keys(name) for name in names}
+            _refuse_shared(keys)
+            write_private(self.config, render(keys, members).encode())
+        except OSError as error:
+            raise self._unusable(error) from error
+        return WrittenKeys(tuple(created), tuple(exposed))
+
+    def rotate(self, name: str) -> None:
+        """Begin to replace a key: the next writing makes a new seed, and grants both keys.
+
+        Raises CredentialsUnusable.
+        """
+        previous = self._previous_file(name)
+        if previous.exists():
+            reason = "the key before it is still granted; retire that key first"
+            raise CredentialsUnusable("the key file", str(self.seed_file(name)), reason)
+        try:
+            write_private(previous, self._public_key(name).encode())
+            self.seed_file(name).unlink()
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def retire(self, name: str) -> None:
+        """End the rotation of a key: the next writing grants its new seed alone."""
+        self._previous_file(name).unlink(missing_ok=True)
+
+    def remove(self, name: str) -> None:
+        """Delete a key that nobody has any more."""
+        self.seed_file(name).unlink(missing_ok=True)
+        self.retire(name)
+
+    def _previous_file(self, name: str) -> Path:
+        """The public half of a key whose replacement is under way."""
+        return self.seed_file(name).with_suffix(PREVIOUS_SUFFIX)
+
+    def _public_keys(self, name: str) -> tuple[str, ...]:
+        previous = self._previous_file(name)
+        current = self._public_key(name)
+        return (current, previous.read_text().strip()) if previous.exists() else (current,)
 
     def _public_key(self, name: str) -> str:
         path = self.seed_file(name)
+        reason = "not the nkey seed of a user; move the file away to get a new one"
         try:
             pair = nkeys.from_seed(bytearray(path.read_bytes().strip()))
         except (nkeys.NkeysError, ValueError, OSError) as error:
-            reason = "not an nkey seed; move the file away to get a new one"
             raise CredentialsUnusable("the key file", str(path), reason) from error
-        public: bytes = pair.public_key
-        return public.decode()
+        public: str = pair.public_key.decode()
+        if not public.startswith(USER_PREFIX):
+            raise CredentialsUnusable("the key file", str(path), reason)
+        return public
+
+    def _unusable(self, error: OSError) -> CredentialsUnusable:
+        reason = f"{error.strerror}: {error.filename}; choose a directory that you may write"
+        return CredentialsUnusable("the key directory", str(self.root), reason)
 
 
 def _new_seed() -> bytes:
@@ -78,7 +134,24 @@ def _new_seed() -> bytes:
     return seed
 
 
-def _write_private(path: Path, content: bytes) -> None:
+def _make_private(path: Path) -> bool:
+    """Let only the owner read a file. The answer is whether others could read it before."""
+    if not path.stat().st_mode & 0o077:
+        return False
+    path.chmod(0o600)
+    return True
+
+
+def _refuse_shared(keys: Mapping[str, tuple[str, ...]]) -> None:
+    owner: dict[str, str] = {}
+    for name, public_keys in keys.items():
+        for key in public_keys:
+            if owner.setdefault(key, name) != name:
+                reason = f"it is also the key of {owner[key]}; delete one of both files"
+                raise CredentialsUnusable("the key of", name, reason)
+
+
+def write_private(path: Path, content: bytes) -> None:
     """Write a file in one step that only its owner may read."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from fairlead_eventlog.grants.crossings import Crossing, Crossings
 from fairlead_eventlog.grants.permissions import API, Permissions
@@ -29,14 +29,16 @@ HEAD: Final = "# Written by Fairlead: `fairlead provision --nats-auth` replaces 
 SERVICE_ANSWERS: Final = '{ max: 1, expires: "2m" }'
 CLIENT_ANSWERS: Final = '{ max: 1, expires: "61m" }'
 """Every request gets one answer. The tool of a tenant may take an hour for it."""
+PublicKeys: TypeAlias = Mapping[str, tuple[str, ...]]
+"""A name has two keys while one replaces the other."""
 CLIENT_CONNECTIONS_MAX: Final = 256
 CLIENT_SUBSCRIPTIONS_MAX: Final = 1_000
 CLIENT_PAYLOAD_BYTES_MAX: Final = 1024 * 1024
 """What a tenant may take of the server: connections of its account, then of each connection."""
 
 
-def render(public_keys: Mapping[str, str], principals: Iterable[Principal]) -> str:
-    """The configuration. The public key of each identity and of each principal is given by name."""
+def render(public_keys: PublicKeys, principals: Iterable[Principal]) -> str:
+    """The configuration. The public keys of identities and principals are given by name."""
     by_tenant: dict[TenantId, list[Principal]] = defaultdict(list)
     for principal in principals:
         by_tenant[principal.tenant].append(principal)
@@ -51,7 +53,7 @@ def render(public_keys: Mapping[str, str], principals: Iterable[Principal]) -> s
     return "\n".join([*lines, "}", "system_account: SYS", ""])
 
 
-def _platform(public_keys: Mapping[str, str], crossings: Mapping[str, Crossings]) -> Iterator[str]:
+def _platform(public_keys: PublicKeys, crossings: Mapping[str, Crossings]) -> Iterator[str]:
     yield "  SYS { }"
     yield f"  {PLATFORM} {{"
     yield "    jetstream: enabled"
@@ -76,7 +78,7 @@ def _platform(public_keys: Mapping[str, str], crossings: Mapping[str, Crossings]
     yield "  }"
 
 
-def _gateway(public_keys: Mapping[str, str], crossing: Crossings) -> Iterator[str]:
+def _gateway(public_keys: PublicKeys, crossing: Crossings) -> Iterator[str]:
     # Every account answers these requests to JetStream by itself. A new name leads to the platform.
     renamed = {
         request.subject: f"{PLATFORM}.{request.subject.removeprefix('$')}"
@@ -99,7 +101,7 @@ def _tenant(
     account: str,
     crossing: Crossings,
     members: Iterable[Principal],
-    public_keys: Mapping[str, str],
+    public_keys: PublicKeys,
 ) -> Iterator[str]:
     yield f"  {_quote(account)} {{"
     yield (
@@ -129,7 +131,14 @@ def _imports(crossing: Crossings, renamed: Mapping[str, str] | None = None) -> I
     yield "    ]"
 
 
-def _user(public_key: str, granted: Permissions, name: str, answers: str) -> Iterator[str]:
+def _user(
+    public_keys: tuple[str, ...], granted: Permissions, name: str, answers: str
+) -> Iterator[str]:
+    for public_key in public_keys:
+        yield from _key(public_key, granted, name, answers)
+
+
+def _key(public_key: str, granted: Permissions, name: str, answers: str) -> Iterator[str]:
     yield f"      # {name}"
     yield "      {"
     yield f"        nkey: {public_key}"

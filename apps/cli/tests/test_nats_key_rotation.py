@@ -1,0 +1,114 @@
+"""Keys of NATS that are replaced and revoked while clients are connected to a real server."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fairlead_cli.embedded.ports import free_port
+from fairlead_cli.nats_keys import KeyChanges, write_keys
+from fairlead_eventlog.errors import CredentialsUnusable, LogUnavailable
+from fairlead_eventlog.grants.key_directory import KeyDirectory
+from fairlead_eventlog.jetstream.client import open_client
+from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_schema.identity.nats_address import NatsAddress
+from fairlead_schema.identity.principal import Principal
+from fairlead_schema.identity.scopes import scopes_of
+from fairlead_testing.nats import Server
+from fairlead_testing.nats_probe import probe
+
+pytestmark = pytest.mark.integration
+
+TIMEOUT_S: Final = 30.0
+BILLING: Final = Principal("service:billing", "acme", scopes_of(["service"]))
+RIVAL: Final = Principal("key:1", "rival", scopes_of(["viewer"]))
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> KeyDirectory:
+    directory = KeyDirectory(tmp_path / "keys")
+    principals = ("service:billing:acme:service", "key:1:rival:viewer")
+    write_keys(directory.root, KeyChanges(added=principals))
+    return directory
+
+
+@pytest.fixture
+def guarded(keys: KeyDirectory) -> Iterator[Server]:
+    """A server under the written configuration."""
+    running = Server(keys.root.parent, free_port(), more='include "keys/auth.conf"')
+    running.start()
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+async def test_a_key_is_replaced_while_its_service_stays_connected(
+    guarded: Server, keys: KeyDirectory
+) -> None:
+    """B8: both keys count until the old one is retired; then only the new one does."""
+    new = keys.service_address(guarded.url, "operator")
+    old = keep_seed(keys, "operator", new)
+    reconnected = asyncio.Event()
+    async with open_link(old, name="test") as running:
+        running.on_reconnect(reconnected.set)
+        write_keys(keys.root, KeyChanges(rotated=("operator",)))
+        guarded.reload()
+        await until(new, connected=True)
+
+        assert await connects(old)
+        assert (await running.api("STREAM.NAMES"))["total"] == 0
+        assert not reconnected.is_set()
+    with pytest.raises(CredentialsUnusable, match="retire that key first"):
+        write_keys(keys.root, KeyChanges(rotated=("operator",)))
+
+    write_keys(keys.root, KeyChanges(retired=("operator",)))
+    guarded.reload()
+    await until(old, connected=False)
+    assert await connects(new)
+
+
+async def test_a_revoked_principal_loses_its_connection_at_the_reload(
+    guarded: Server, keys: KeyDirectory
+) -> None:
+    """B9: the account of a tenant goes with its last principal, and other tenants stay."""
+    address = keys.principal_address(guarded.url, BILLING)
+    revoked = keep_seed(keys, "acme.service:billing", address)
+    async with (
+        probe(revoked) as attacker,
+        probe(keys.principal_address(guarded.url, RIVAL)) as other,
+    ):
+        write_keys(keys.root, KeyChanges(removed=("service:billing:acme",)))
+        guarded.reload()
+        async with asyncio.timeout(TIMEOUT_S):
+            while not attacker.client.is_closed:
+                await asyncio.sleep(0.02)
+        await other.client.flush()
+        assert other.client.is_connected
+    assert not await connects(revoked)
+
+
+def keep_seed(keys: KeyDirectory, name: str, address: NatsAddress) -> NatsAddress:
+    """The address of somebody who keeps the seed of now."""
+    seed = keys.root.parent / "kept.nk"
+    shutil.copy(keys.seed_file(name), seed)
+    return replace(address, nkey_file=str(seed))
+
+
+async def until(address: NatsAddress, *, connected: bool) -> None:
+    """Return when the server has read its configuration again."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while await connects(address) is not connected:
+            await asyncio.sleep(0.05)
+
+
+async def connects(address: NatsAddress) -> bool:
+    try:
+        await (await open_client(address, name="test")).close()
+    except LogUnavailable:
+        return False
+    return True
