@@ -1,6 +1,7 @@
 """The findings of `fairlead doctor`."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from fairlead_cli import checks
 from fairlead_cli.__main__ import main
 from fairlead_cli.embedded.ports import free_port
+from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
+from fairlead_testing.nats import Server
 from fairlead_tools.shell import sandbox
 from fairlead_tools.shell.confinement import ADVICE
 
@@ -94,3 +97,38 @@ def test_the_doctor_fails_when_a_configured_server_is_away(
     assert findings["postgres"]["status"] == "fail"
     assert findings["python"]["status"] == "ok"
     assert findings["config"]["status"] == "ok"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("key", "detail", "mend"),
+    [
+        (None, "refused a connection without nats.nkey_file", "take the key from the directory"),
+        ("missing", "cannot be used: No such file", "correct nats.nkey_file"),
+        ("stranger", "refused the key in nats.nkey_file", "reload nats-server"),
+        ("gateway", "refused a subject to this key", "set nats.nkey_file to operator.nk"),
+        ("operator", "streams are missing", "run `fairlead provision`"),
+    ],
+)
+def test_the_doctor_says_which_credential_is_wrong_and_what_to_do(
+    key: str | None, detail: str, mend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """B8: a missing key, a key of nobody and the key of another identity have different cures."""
+    keys, strangers = KeyDirectory(tmp_path / "keys"), KeyDirectory(tmp_path / "strangers")
+    keys.write(())
+    strangers.write(())
+    shutil.copy(strangers.seed_file("operator"), keys.seed_file("stranger"))
+    server = Server(tmp_path, free_port(), more='include "keys/auth.conf"')
+    server.start()
+    seed = "" if key is None else f'nkey_file = "{keys.seed_file(key)}"'
+    path = tmp_path / "fairlead.toml"
+    path.write_text(f'[nats]\nurl = "{server.url}"\n{seed}\n')
+    try:
+        code = main(["doctor", "--json", "--config", str(path), "--state", str(tmp_path / "none")])
+    finally:
+        server.kill()
+
+    findings = {f["name"]: f for f in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert code == 1
+    assert detail in findings["nats"]["detail"]
+    assert mend in findings["nats"]["mend"]

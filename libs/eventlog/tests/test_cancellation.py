@@ -4,9 +4,9 @@ import asyncio
 from typing import Any, cast
 
 import pytest
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from fairlead_eventlog.jetstream.client import NatsClient
 from fairlead_eventlog.jetstream.link import NatsLink
 
 
@@ -23,7 +23,7 @@ class Waiting:
 async def test_an_answer_at_the_moment_of_the_cancellation_does_not_undo_it() -> None:
     """On Python 3.11 `wait_for` would undo it, and a caller that cancels and waits would wait for ever."""
     client = Waiting()
-    link = NatsLink(cast("Client", client), 5.0)
+    link = NatsLink(cast("NatsClient", client), 5.0)
     asking = asyncio.create_task(link.request("a", b""))
     await asyncio.sleep(0)
 
@@ -37,7 +37,7 @@ async def test_an_answer_at_the_moment_of_the_cancellation_does_not_undo_it() ->
 async def test_a_task_that_was_cancelled_before_may_still_ask() -> None:
     """What is cleaned up on the way out asks too."""
     client, answer = Waiting(), cast("Msg", object())
-    link = NatsLink(cast("Client", client), 5.0)
+    link = NatsLink(cast("NatsClient", client), 5.0)
 
     async def clean_up() -> Msg:
         try:

@@ -12,6 +12,8 @@ from fairlead_cli.embedded.postgres import server as postgres
 from fairlead_cli.embedded.services import SERVICES
 from fairlead_cli.embedded.state_directory import DISK_FREE_MB_MIN
 from fairlead_cli.errors import BinaryMissing
+from fairlead_eventlog.errors import CredentialsRefused, CredentialsUnusable, SubjectRefused
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config, ConfigError, load
 from fairlead_tools.shell.confinement import ADVICE, find_confinement
 from fairlead_tools.shell.sandbox import SandboxUnavailable
@@ -120,6 +122,22 @@ def check_sandbox(config: Config) -> Finding:
     if confinement.sandbox is None:
         return Finding("sandbox", "warn", confinement.line, ADVICE)
     return Finding("sandbox", "ok", confinement.line)
+
+
+def mend_nats(error: Exception, address: NatsAddress) -> str:
+    """How to repair a connection to NATS that failed."""
+    match error:
+        case CredentialsUnusable():
+            return f"correct {error.setting}; `fairlead provision --nats-auth DIR` makes keys"
+        case CredentialsRefused():
+            return (
+                "take the key from the directory of `fairlead provision --nats-auth`, and reload"
+                " nats-server with the auth.conf of that directory"
+            )
+        case SubjectRefused():
+            return "set nats.nkey_file to operator.nk: the keys of services may not list streams"
+        case _:
+            return f"start nats-server at {address}, or correct [nats]"
 
 
 def check_durability(varz: Mapping[str, Any]) -> Finding:

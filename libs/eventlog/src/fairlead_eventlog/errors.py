@@ -6,6 +6,7 @@ LogError
 ├── SessionErased      the session's log was deleted: nothing can be written to it any more
 ├── CommitTooLarge     the commit does not fit one message: split it or store by reference
 ├── LogUnavailable     the servers are away, the outcome may be unknown: repeat the same commit id
+│   ├── SubjectRefused      the key has no grant for a subject: use the key of another identity
 │   └── CredentialsRefused  the servers do not know the key: give them the newest auth.conf
 ├── NoResponders       nobody serves that subject now: its server is gone or not yet up
 ├── StreamMissing      the streams are not provisioned: run `fairlead provision`
@@ -50,6 +51,11 @@ class CommitTooLarge(LogError):
 
 class LogUnavailable(LogError):
     pass
+
+
+class SubjectRefused(LogUnavailable):
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"NATS refused a subject to this key: {reason}")
 
 
 class CredentialsRefused(LogUnavailable):

@@ -34,9 +34,9 @@ async def provision(
             progress(f"consumer {consumer.stream}/{consumer.name}: {outcome}")
 
 
-async def missing_streams(address: NatsAddress) -> tuple[str, ...]:
+async def missing_streams(address: NatsAddress, *, timeout_s: float = 5.0) -> tuple[str, ...]:
     """The declared streams that do not exist yet."""
-    async with open_link(address, name="fairlead-provision") as link:
+    async with open_link(address, name="fairlead-provision", timeout_s=timeout_s) as link:
         return tuple(
             [spec.name for spec in STREAMS if await _stream_config(link, spec.name) is None]
         )

@@ -34,6 +34,8 @@ class NatsClient(Client):
 
     nkey_file: str | None = None
     demands_tls = False
+    violation: str | None = None
+    """What the server said when it refused a subject for the last time."""
 
     @override
     def _connect_command(self) -> bytes:
@@ -73,6 +75,7 @@ async def open_client(
         if not client.is_connected:
             reasons.append(reason)
         if "permissions violation" in reason.lower():
+            client.violation = reason
             log.error(
                 "NATS refused a subject: the request fails; grant the subject to this identity",
                 extra={"reason": reason},

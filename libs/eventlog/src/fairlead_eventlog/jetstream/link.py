@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import nats.errors
 import orjson
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from fairlead_eventlog.errors import LogUnavailable, NoResponders, StreamMissing
+from fairlead_eventlog.errors import LogUnavailable, NoResponders, StreamMissing, SubjectRefused
+from fairlead_eventlog.jetstream.client import NatsClient
 
 # The server says "wrong last sequence" with either code; 10164 comes from replicated streams.
 WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
@@ -65,7 +65,7 @@ class StoredMessage(NamedTuple):
 class NatsLink:
     """One connection, without any knowledge of sessions."""
 
-    def __init__(self, client: Client, timeout_s: float) -> None:
+    def __init__(self, client: NatsClient, timeout_s: float) -> None:
         self.client = client
         self.timeout_s = timeout_s
         self._on_reconnect: set[Callable[[], None]] = set()
@@ -158,6 +158,8 @@ class NatsLink:
         except NoResponders as error:
             raise LogUnavailable("JetStream is not enabled or has no leader") from error
         except NoAnswer as error:
+            if self.client.violation is not None:
+                raise SubjectRefused(self.client.violation) from error
             raise LogUnavailable(f"JetStream did not answer {verb} in time") from error
 
     async def last_message(self, stream: str, subject: str) -> StoredMessage | None:

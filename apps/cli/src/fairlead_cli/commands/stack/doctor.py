@@ -120,9 +120,10 @@ def _configured_dsn(config: Config | None) -> str | None:
 
 async def _check_nats(address: NatsAddress) -> Finding:
     try:
-        missing = await asyncio.wait_for(missing_streams(address), CHECK_TIMEOUT_S)
+        asked = missing_streams(address, timeout_s=CHECK_TIMEOUT_S / 2)
+        missing = await asyncio.wait_for(asked, CHECK_TIMEOUT_S)
     except (LogError, TimeoutError) as error:
-        mend = f"start nats-server at {address}, or correct [nats]"
+        mend = checks.mend_nats(error, address)
         return Finding("nats", "fail", str(error) or "no answer", mend)
     if missing:
         detail = f"{address}: {len(missing)} streams are missing ({', '.join(missing[:3])} …)"
