@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from base64 import b64decode
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 import yaml
 
 from fairlead_cli.commands.stack.migrate import ADMIN_VARIABLE, ROLE_VARIABLES
+from fairlead_cli.nats_keys import KeyChanges, write_keys
 from fairlead_projector.roles import read_login
 from fairlead_service.config.configuration import Config, load
 from fairlead_service.identity.keys import parse_keys
@@ -51,10 +53,15 @@ def compose() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def manifests() -> list[dict[str, Any]]:
     """Every object of the kustomize base, as a cluster would get it."""
+    return render(BASE)
+
+
+def render(directory: Path) -> list[dict[str, Any]]:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
-        pytest.skip("kubectl is not installed: it renders the kustomize base")
-    ran = subprocess.run([kubectl, "kustomize", BASE], capture_output=True, text=True, check=True)
+        pytest.skip("kubectl is not installed: it renders kustomizations")
+    command = [kubectl, "kustomize", str(directory)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
     return list(yaml.safe_load_all(ran.stdout))
 
 
@@ -118,6 +125,87 @@ def test_the_component_of_nats_keys_gives_each_pod_its_own_key_alone() -> None:
         assert volume["secret"]["secretName"] == f"nats-key-{name}"
     shared = (DEPLOY / "nats/with-auth.conf").read_text()
     assert (component / "with-auth.conf").read_text() == shared
+
+
+@pytest.fixture(scope="module")
+def keyed_manifests(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Every object of an overlay with the component of NATS keys, with keys as a user makes them."""
+    place = tmp_path_factory.mktemp("overlay")
+    shutil.copytree(DEPLOY / "kubernetes", place / "kubernetes")
+    write_keys(place / "kubernetes/nats-auth/keys", KeyChanges())
+    overlay = place / "overlay"
+    overlay.mkdir()
+    kustomization = {
+        "resources": ["../kubernetes/base"],
+        "components": ["../kubernetes/nats-auth"],
+    }
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return render(overlay)
+
+
+def test_an_overlay_with_nats_keys_fits_the_schemas_and_every_secret_exists(
+    keyed_manifests: list[dict[str, Any]],
+) -> None:
+    """B8: a pod finds its key only if the secret has the same namespace and the same name."""
+    version = kubernetes_validate.latest_version()
+    places = {
+        (manifest["kind"], manifest["metadata"]["namespace"], manifest["metadata"]["name"])
+        for manifest in keyed_manifests
+        if manifest["kind"] in {"Secret", "ConfigMap"}
+    }
+    for manifest in keyed_manifests:
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+    seeds = set[str]()
+    for name, pod in pods(keyed_manifests):
+        for volume in pod["volumes"]:
+            if "secret" in volume:
+                secret = volume["secret"]["secretName"]
+                assert ("Secret", "fairlead", secret) in places, f"{name} mounts {secret}"
+                seeds |= {secret.rpartition("-")[0]} if volume["name"] == "nats-key" else set()
+            if "configMap" in volume:
+                assert ("ConfigMap", "fairlead", volume["configMap"]["name"]) in places
+    assert seeds == {f"nats-key-{name}" for name in (*SERVICES, "provision")}
+
+
+def test_the_nats_server_of_the_component_accepts_its_configuration(
+    keyed_manifests: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """B8: the three files together, in the directories that the pod of NATS has."""
+    [pod] = [pod for name, pod in pods(keyed_manifests) if name == "nats"]
+    mounts = {m["name"]: m["mountPath"] for m in pod["containers"][0]["volumeMounts"]}
+    for manifest in keyed_manifests:
+        name, data = manifest["metadata"]["name"], manifest.get("data", {})
+        if manifest["kind"] == "ConfigMap" and name.startswith("nats-"):
+            files = {file: text.replace('"/data"', f'"{tmp_path}"') for file, text in data.items()}
+            write_files(tmp_path / mounts["config"].lstrip("/"), files)
+        if manifest["kind"] == "Secret" and name.startswith("nats-auth-"):
+            files = {file: b64decode(text).decode() for file, text in data.items()}
+            write_files(tmp_path / mounts["auth"].lstrip("/"), files)
+    config = tmp_path / pod["containers"][0]["args"][-1].lstrip("/")
+
+    server = Path(sys.executable).with_name("nats-server")
+    ran = subprocess.run([server, "-t", "-c", config], capture_output=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+
+
+def write_files(directory: Path, files: dict[str, str]) -> None:
+    directory.mkdir(parents=True)
+    for name, text in files.items():
+        (directory / name).write_text(text)
+
+
+def test_compose_with_nats_keys_names_services_of_the_file_it_extends() -> None:
+    """B8: a misspelt service would be a new one without an image."""
+    keyed = yaml.safe_load((DEPLOY / "compose.nats-auth.yaml").read_text())
+
+    assert set(keyed["services"]) == {*SERVICES, "nats", "provision"}
+    assert keyed["services"].keys() <= compose()["services"].keys()
+    for service in keyed["services"].values():
+        assert {entry["source"] for entry in service["secrets"]} <= keyed["secrets"].keys()
+    for config in keyed["configs"].values():
+        assert (DEPLOY / config["file"]).is_file()
 
 
 def test_compose_runs_every_service_after_its_streams_exist() -> None:
