@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from nats.aio.client import Client
 
+from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_schema import subjects
 from fairlead_schema.errors import InternalFailure, ServiceUnavailable
 from fairlead_schema.identity.principal import LOCAL
@@ -141,6 +142,23 @@ async def test_a_client_reads_its_part_of_the_feed_from_its_own_consumer(up: Sta
 
     assert again == opened
     assert {subject.split(".")[2] for subject in seen} == {"default"}
+
+
+async def test_a_client_that_opens_its_feed_again_and_again_has_one_consumer(up: Stack) -> None:
+    """B9: consumers cost memory of the server, so that a principal cannot make more of them."""
+    async with (
+        local_client(up) as client,
+        open_link(up.up.operator, name="test") as link,
+    ):
+        answers = await asyncio.gather(
+            *(call(client, "feed.open", {"after": number}) for number in range(20)),
+            *(call(client, "feed.open", {}) for _ in range(20)),
+        )
+        names = (await link.api("CONSUMER.NAMES.EVENTS"))["consumers"]
+
+    assert [name for name in names if name.startswith("feed-")] == ["feed-default-local"]
+    assert all("data" in answer or "_tag" in answer["error"] for answer in answers)
+    assert not any(answer.get("error", {}).get("_tag") == InternalFailure.tag for answer in answers)
 
 
 async def test_a_published_prompt_gets_a_receipt_that_its_sender_may_read(up: Stack) -> None:

@@ -251,3 +251,14 @@ async def test_the_reply_of_a_broadcast_leads_nowhere(guarded: Server, keys: Key
         await services.settle()
 
         assert not any(b"FORGED" in data for data in heard)
+
+
+def test_the_server_waits_as_long_for_the_answer_of_a_tool_as_its_client_may_take(
+    keys: KeyDirectory,
+) -> None:
+    """Both times are settings of the server: the shorter of them would lose late answers."""
+    config = keys.config.read_text()
+
+    served = [line for line in config.splitlines() if 'service: "fairlead.app.acme.>"' in line]
+    assert any('response_threshold: "61m"' in line for line in served)
+    assert 'allow_responses: { max: 1, expires: "61m" }' in config

@@ -27,8 +27,10 @@ GATEWAY: Final = "GATEWAY"
 ANSWERED_BY_ACCOUNT: Final = f"{API}.STREAM."
 HEAD: Final = "# Written by Fairlead: `fairlead provision --nats-auth` replaces this file.\n"
 SERVICE_ANSWERS: Final = '{ max: 1, expires: "2m" }'
-CLIENT_ANSWERS: Final = '{ max: 1, expires: "61m" }'
-"""Every request gets one answer. The tool of a tenant may take an hour for it."""
+TOOL_ANSWER_MAX: Final = "61m"
+"""The tool of a tenant may take an hour for its answer. By itself the server waits two minutes."""
+CLIENT_ANSWERS: Final = f'{{ max: 1, expires: "{TOOL_ANSWER_MAX}" }}'
+"""Every request gets one answer."""
 PublicKeys: TypeAlias = Mapping[str, tuple[str, ...]]
 """A name has two keys while one replaces the other."""
 CLIENT_CONNECTIONS_MAX: Final = 256
@@ -116,7 +118,8 @@ def _tenant(
     yield "    ]"
     yield "    exports: ["
     for subject in crossing.served:
-        yield f"      {{ service: {_quote(subject)}, accounts: [{PLATFORM}] }}"
+        answer = f"response_threshold: {_quote(TOOL_ANSWER_MAX)}"
+        yield f"      {{ service: {_quote(subject)}, {answer}, accounts: [{PLATFORM}] }}"
     yield "    ]"
     yield from _imports(crossing)
     yield "  }"
