@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_service.config.configuration import Config, ConfigError, load
 from fairlead_service.config.section import join_directories, split_directories
 
@@ -239,6 +240,21 @@ def test_the_quotas_of_a_tenant_are_its_own_else_those_of_all() -> None:
     assert (shared.turns, shared.calls, shared.pending) == (9, 2_000, None)
     assert own.sessions == shared.sessions == 100_000
     assert all(limit is not None for limit in Config().quotas("default").model_dump().values())
+
+
+def test_the_quotas_of_a_principal_are_off_until_somebody_sets_them() -> None:
+    """B11: a tenant may set its own, and zero takes one away."""
+    quota = {"principal": {"sessions": 9, "pending": 8}}
+    tenant = {"acme": {"quota": {"turns": 5, "principal": {"sessions": 0, "log_bytes": 7}}}}
+    config = Config.model_validate({"quota": quota, "tenant": tenant})
+
+    own, shared = config.principal_quotas("acme"), config.principal_quotas("other")
+
+    assert (own.sessions, own.log_bytes, own.pending) == (None, 7, 8)
+    assert (shared.sessions, shared.log_bytes, shared.pending) == (9, None, 8)
+    assert own.turns is None
+    assert (config.quotas("acme").turns, config.quotas("acme").sessions) == (5, 100_000)
+    assert Config().principal_quotas("default") == QuotaLimits()
 
 
 def test_an_empty_variable_takes_back_a_key_file_of_the_configuration(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from fairlead_service.config.agents import DENY_ALL, AgentConfig, agents_in_forc
 from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.context import ContextConfig, ReferenceConfig, SkillsConfig
 from fairlead_service.config.providers import ModelConfig, ProviderConfig
+from fairlead_service.config.quota import QuotaConfig, TenantQuotaConfig, choose_limits
 from fairlead_service.config.section import Section
 from fairlead_service.config.sections import (
     AsksConfig,
@@ -33,7 +34,6 @@ from fairlead_service.config.sections import (
     NatsConfig,
     PostgresConfig,
     ProjectorConfig,
-    QuotaConfig,
     RunnerConfig,
     TenantConfig,
     ToolsConfig,
@@ -126,18 +126,22 @@ class Config(Section):
 
     def quotas(self, tenant: str) -> QuotaLimits:
         """The quotas of a tenant: its own, else those of every tenant."""
-        return self._quotas.get(tenant, self._quotas[None])
+        return self._quotas.get(tenant, self._quotas[None])[0]
+
+    def principal_quotas(self, tenant: str) -> QuotaLimits:
+        """The quotas of each principal of a tenant."""
+        return self._quotas.get(tenant, self._quotas[None])[1]
 
     @cached_property
-    def _quotas(self) -> dict[str | None, QuotaLimits]:
-        """The quotas of every configured tenant, and under None those of all others."""
-        shared = self.quota.model_dump()
-        own = {name: tenant.quota.model_dump() for name, tenant in self.tenant.items()}
-        return {None: _limits(shared)} | {
-            name: _limits(
-                {key: shared[key] if limit is None else limit for key, limit in quotas.items()}
+    def _quotas(self) -> dict[str | None, tuple[QuotaLimits, QuotaLimits]]:
+        """The quotas of every configured tenant and its principals; under None those of all others."""
+        own = {name: tenant.quota for name, tenant in self.tenant.items()}
+        return {
+            name: (
+                choose_limits(self.quota, quota),
+                choose_limits(self.quota.principal, quota.principal),
             )
-            for name, quotas in own.items()
+            for name, quota in ({None: TenantQuotaConfig()} | own).items()
         }
 
     def model_ref(self) -> ModelRef | None:
@@ -171,11 +175,6 @@ class Config(Section):
         """The configured model of a reference, if there is one."""
         provider = self.provider.get(ref.provider_id)
         return None if provider is None else provider.model.get(ref.id)
-
-
-def _limits(quotas: Mapping[str, int]) -> QuotaLimits:
-    """Quotas of the file as limits. Zero means no limit."""
-    return QuotaLimits.model_validate({name: limit or None for name, limit in quotas.items()})
 
 
 def load(path: Path | None, env: Mapping[str, str]) -> Config:

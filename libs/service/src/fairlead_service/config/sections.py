@@ -1,15 +1,14 @@
 """The sections of `fairlead.toml` that hold plain settings, one class each."""
 
-from typing import Final, Literal, Self
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from fairlead_schema.identity.nats_address import INBOX_ROOT, NatsAddress
+from fairlead_service.config.quota import TenantQuotaConfig
 from fairlead_service.config.section import Directory, Names, Section, split_directories
 from fairlead_service.config.tool_servers import Credentials, SearchServiceConfig
-
-GIB: Final = 1024**3
 
 
 class NatsConfig(Section):
@@ -199,28 +198,6 @@ class AsksConfig(Section):
     """Permission requests and questions to people. Without `expire_s` they wait for ever."""
 
     expire_s: float | None = Field(default=None, gt=0)
-
-
-class QuotaConfig(Section):
-    """How much each tenant may have. Zero means no limit."""
-
-    sessions: int = Field(default=100_000, ge=0)
-    log_bytes: int = Field(default=50 * GIB, ge=0)
-    output_bytes: int = Field(default=10 * GIB, ge=0)
-    turns: int = Field(default=1_000, ge=0)
-    calls: int = Field(default=2_000, ge=0)
-    pending: int = Field(default=100_000, ge=0)
-
-
-class TenantQuotaConfig(Section):
-    """The quotas of one tenant. `[quota]` holds for those that are absent."""
-
-    sessions: int | None = Field(default=None, ge=0)
-    log_bytes: int | None = Field(default=None, ge=0)
-    output_bytes: int | None = Field(default=None, ge=0)
-    turns: int | None = Field(default=None, ge=0)
-    calls: int | None = Field(default=None, ge=0)
-    pending: int | None = Field(default=None, ge=0)
 
 
 class TenantConfig(Section):
