@@ -19,12 +19,14 @@ class Projector:
 
     def __init__(self, **totals: int) -> None:
         self.requests = MemoryRequests()
-        self.totals = totals
+        self.totals: dict[str, int | str] = dict(totals)
         self.asked = 0
+        self.principal: str | None = None
         self.requests.answerers[subjects.tenant_usage("acme")] = self.answer
 
-    async def answer(self, _body: bytes) -> bytes:
+    async def answer(self, body: bytes) -> bytes:
         self.asked += 1
+        self.principal = json.loads(body).get("principal")
         await asyncio.sleep(0)
         return json.dumps({"data": self.totals}).encode()
 
@@ -45,6 +47,29 @@ async def test_many_questions_at_once_are_one_request() -> None:
 
     assert {answer and (answer.turns, answer.log_bytes) for answer in answers} == {(3, 7)}
     assert projector.asked == 1
+
+
+async def test_a_principal_has_totals_of_its_own() -> None:
+    """B11: what one principal adds counts for neither the tenant nor another principal."""
+    projector = Projector(sessions=3)
+    totals = TenantTotalsReader(projector.requests, ALWAYS_FRESH)
+    tenant = await totals.load("acme")
+    projector.totals = {"sessions": 1, "principal": "key:ann"}
+    ann = await totals.load("acme", "key:ann")
+    totals.add("acme", "sessions", principal="key:ann")
+
+    added = await totals.load("acme", "key:ann")
+
+    assert projector.principal == "key:ann"
+    assert (tenant and tenant.sessions, ann and ann.sessions, added and added.sessions) == (3, 1, 2)
+    assert await totals.load("acme") == tenant
+
+
+async def test_an_answer_for_the_tenant_is_no_answer_for_a_principal() -> None:
+    """A projector of an earlier release does not read the question, and nobody may be refused."""
+    totals = TenantTotalsReader(Projector(sessions=99).requests, ALWAYS_FRESH)
+
+    assert await totals.load("acme", "key:ann") is None
 
 
 async def test_an_old_answer_holds_while_a_new_one_is_on_its_way() -> None:

@@ -1,21 +1,22 @@
-"""The totals of tenants as the projector counts them, with what this process has added since."""
+"""The totals of tenants and principals as the projector counts them, with what this process has added since."""
 
 import asyncio
 import math
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.ports import Requests
 from fairlead_schema import subjects
-from fairlead_schema.commands.quota import QuotaName, TenantTotals
+from fairlead_schema.commands.quota import AskTenantTotals, QuotaName, TenantTotals
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import TenantId
 
-TENANTS_MAX: Final = 10_000
+HOLDERS_MAX: Final = 10_000
 # Additions of one such span are kept as one number.
 ADDED_SPAN_S: Final = 0.1
 
@@ -33,9 +34,16 @@ class TotalsTimings:
     """What a process added so shortly before an answer may be missing in the answer."""
 
 
+class _Holder(NamedTuple):
+    """Whose totals they are: one principal's, or with None all of a tenant."""
+
+    tenant: TenantId
+    principal: PrincipalName | None
+
+
 @dataclass(slots=True)
 class _Known:
-    """What this process knows of a tenant."""
+    """What this process knows of a tenant or a principal."""
 
     totals: TenantTotals | None = None
     loaded_at: float = -math.inf
@@ -46,20 +54,27 @@ class _Known:
 
 
 class TenantTotalsReader:
-    """Asks the projector for the totals of tenants, at most about once a second each."""
+    """Asks the projector for totals, at most about once a second each."""
 
     def __init__(self, requests: Requests, timings: TotalsTimings | None = None) -> None:
         self._requests = requests
         self._timings = timings or TotalsTimings()
-        self._tenants: dict[TenantId, _Known] = {}
+        self._holders: dict[_Holder, _Known] = {}
 
-    async def load(self, tenant: TenantId, *, fresh_s: float | None = None) -> TenantTotals | None:
-        """The totals of a tenant; None while the projector does not answer.
+    async def load(
+        self,
+        tenant: TenantId,
+        principal: PrincipalName | None = None,
+        *,
+        fresh_s: float | None = None,
+    ) -> TenantTotals | None:
+        """The totals of a tenant or of one principal; None while the projector does not answer.
 
         Only the first question waits for the projector, and one with `fresh_s`, which wants an
         answer of at most that age.
         """
-        known, timings = self._find(tenant), self._timings
+        holder, timings = _Holder(tenant, principal), self._timings
+        known = self._find(holder)
         now = time.monotonic()
         age_s = now - known.loaded_at
         if age_s >= timings.kept_s:
@@ -67,7 +82,7 @@ class TenantTotalsReader:
         wanted_s = timings.fresh_s if fresh_s is None else fresh_s
         if age_s >= wanted_s and now - known.tried_at >= wanted_s:
             known.tried_at = now
-            known.loading = asyncio.create_task(self._load(tenant, known))
+            known.loading = asyncio.create_task(self._load(holder, known))
         loading = known.loading
         if loading is not None and (known.totals is None or fresh_s is not None):
             await asyncio.shield(loading)
@@ -75,34 +90,46 @@ class TenantTotalsReader:
 
     def counted_until(self, tenant: TenantId) -> float:
         """The time on this process's clock up to which the last answer surely counts all."""
-        known = self._tenants.get(tenant)
+        known = self._holders.get(_Holder(tenant, None))
         return -math.inf if known is None else known.loaded_at - self._timings.lag_s
 
-    def add(self, tenant: TenantId, quota: QuotaName, amount: int = 1) -> None:
+    def add(
+        self,
+        tenant: TenantId,
+        quota: QuotaName,
+        amount: int = 1,
+        *,
+        principal: PrincipalName | None = None,
+    ) -> None:
         """Note what this process has added, until an answer of the projector includes it."""
-        known = self._find(tenant)
+        known = self._find(_Holder(tenant, principal))
         if known.totals is not None:
             known.added[_span(time.monotonic()), quota] += amount
 
-    def _find(self, tenant: TenantId) -> _Known:
-        known = self._tenants.get(tenant)
+    def _find(self, holder: _Holder) -> _Known:
+        known = self._holders.get(holder)
         if known is None:
-            if len(self._tenants) >= TENANTS_MAX:
-                self._tenants.clear()
-            known = self._tenants[tenant] = _Known()
+            if len(self._holders) >= HOLDERS_MAX:
+                self._holders.clear()
+            known = self._holders[holder] = _Known()
         return known
 
-    async def _load(self, tenant: TenantId, known: _Known) -> None:
+    async def _load(self, holder: _Holder, known: _Known) -> None:
         asked_at = time.monotonic()
+        question = AskTenantTotals(principal=holder.principal)
         try:
             answer = await self._requests.request(
-                subjects.tenant_usage(tenant), b"{}", timeout_s=self._timings.timeout_s
+                subjects.tenant_usage(holder.tenant),
+                orjson.dumps(question.wire()),
+                timeout_s=self._timings.timeout_s,
             )
             totals = TenantTotals.model_validate(orjson.loads(answer)["data"])
         except (LogError, ValueError, KeyError, TypeError):
             return  # The caller decides without the totals, and the next one asks again.
         finally:
             known.loading = None
+        if totals.principal != holder.principal:
+            return  # A projector of an earlier release answers for the tenant alone.
         known.totals, known.loaded_at = totals, asked_at
         since = _span(asked_at - self._timings.lag_s)
         known.added = Counter(

@@ -3,6 +3,7 @@
 import pytest
 
 from fairlead_schema.commands.quota import (
+    PRINCIPAL_QUOTAS,
     QUOTAS,
     QuotaLimits,
     QuotaName,
@@ -44,6 +45,19 @@ def test_a_prompt_and_a_session_need_only_their_own_quotas() -> None:
 
     assert find_reached(limits, totals, PROMPT_QUOTAS) is None
     assert find_reached(limits, totals, CREATE_QUOTAS) == QuotaReached("sessions", 1, 1)
+
+
+def test_a_principal_has_its_own_quotas_and_a_refusal_says_so() -> None:
+    """B11: the same limits and words, with the principal as the holder."""
+    totals = TenantTotals(principal="key:ann", sessions=2)
+    limits = QuotaLimits(sessions=2)
+
+    reached = find_reached(limits, totals, CREATE_QUOTAS)
+
+    assert reached == QuotaReached("sessions", 2, 2, "principal")
+    assert reached.name == "principal.sessions"
+    assert "[quota.principal]" in reached.remedy
+    assert [use.quota for use in quota_uses(limits, totals)] == list(PRINCIPAL_QUOTAS)
 
 
 def test_every_quota_is_listed_with_its_use() -> None:

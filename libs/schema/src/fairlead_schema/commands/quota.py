@@ -1,12 +1,16 @@
-"""Quotas: what a tenant has and uses, and how much of each a tenant may have."""
+"""Quotas: what a tenant or one principal has and uses, and how much of each it may have."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.model import Model
 
 QuotaName: TypeAlias = Literal["sessions", "log_bytes", "output_bytes", "turns", "calls", "pending"]
 QUOTAS: Final[tuple[QuotaName, ...]] = get_args(QuotaName)
+PRINCIPAL_QUOTAS: Final[tuple[QuotaName, ...]] = ("sessions", "log_bytes", "pending")
+"""The quotas that each principal has too, for the sessions that it created."""
+QuotaHolder: TypeAlias = Literal["tenant", "principal"]
 
 # What a quota counts, and what a caller can do when it is reached.
 _WORDS: Final[dict[QuotaName, tuple[str, str]]] = {
@@ -20,11 +24,14 @@ _WORDS: Final[dict[QuotaName, tuple[str, str]]] = {
 
 
 class AskTenantTotals(Model):
-    """An empty request; its subject names the tenant."""
+    """A request whose subject names the tenant."""
+
+    principal: PrincipalName | None = None
+    """Count only the sessions that this principal created. None counts all of the tenant."""
 
 
 class QuotaLimits(Model):
-    """How much of each a tenant may have. None means no limit."""
+    """How much of each a tenant or a principal may have. None means no limit."""
 
     sessions: int | None = None
     log_bytes: int | None = None
@@ -40,8 +47,13 @@ class QuotaLimits(Model):
 
 
 class TenantTotals(Model):
-    """What all sessions of a tenant have and use now, and what they have cost so far."""
+    """What all sessions of a tenant have and use now, and what they have cost so far.
 
+    For a principal only its `PRINCIPAL_QUOTAS` are counted.
+    """
+
+    principal: PrincipalName | None = None
+    """The principal whose sessions are counted. None means all of the tenant."""
     cost: float = 0.0
     """In USD, with purged sessions: a purge gives nothing back."""
     tokens: int = 0
@@ -70,24 +82,38 @@ class QuotaReached:
     quota: QuotaName
     used: int
     allowed: int
+    holder: QuotaHolder = "tenant"
+
+    @property
+    def name(self) -> str:
+        """The name of the quota as in `[quota]`: that of a principal begins with `principal.`."""
+        return self.quota if self.holder == "tenant" else f"{self.holder}.{self.quota}"
 
     @property
     def sentence(self) -> str:
         """What is used and what is allowed."""
-        return f"the tenant has {self.used:,} of {self.allowed:,} {_WORDS[self.quota][0]}"
+        return f"the {self.holder} has {self.used:,} of {self.allowed:,} {_WORDS[self.quota][0]}"
 
     @property
     def remedy(self) -> str:
         """What a caller and an operator can do."""
-        return f"{_WORDS[self.quota][1]}, or raise `{self.quota}` in [quota]"
+        section = "quota" if self.holder == "tenant" else "quota.principal"
+        return f"{_WORDS[self.quota][1]}, or raise `{self.quota}` in [{section}]"
 
 
 class QuotaUse(Model):
-    """One quota of a tenant: what is used, and what is allowed. No `allowed` means no limit."""
+    """One quota: what is used, and what is allowed. No `allowed` means no limit."""
 
     quota: QuotaName
     used: int
     allowed: int | None = None
+
+
+class PrincipalUsageReport(Model):
+    """The quotas of one principal, which count the sessions that it created."""
+
+    name: PrincipalName
+    quotas: tuple[QuotaUse, ...]
 
 
 class TenantUsageReport(Model):
@@ -97,3 +123,5 @@ class TenantUsageReport(Model):
     quotas: tuple[QuotaUse, ...]
     cost: float
     tokens: int
+    principal: PrincipalUsageReport | None = None
+    """The share of the principal that asked."""

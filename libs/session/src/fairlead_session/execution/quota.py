@@ -1,10 +1,12 @@
-"""Quotas of tenants: which one is reached, what is used of each, and how `explain` says so."""
+"""Quotas of tenants and principals: which one is reached, what is used of each, and how `explain` says so."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from fairlead_schema.commands.quota import (
+    PRINCIPAL_QUOTAS,
     QUOTAS,
+    QuotaHolder,
     QuotaLimits,
     QuotaName,
     QuotaReached,
@@ -22,16 +24,17 @@ def find_reached(
     limits: QuotaLimits, totals: TenantTotals, quotas: Iterable[QuotaName]
 ) -> QuotaReached | None:
     """The first of some quotas that allows no more."""
+    holder: QuotaHolder = "tenant" if totals.principal is None else "principal"
     for quota in quotas:
         used, allowed = totals.amount(quota), limits.limit(quota)
         if allowed is not None and used >= allowed:
-            return QuotaReached(quota, used, allowed)
+            return QuotaReached(quota, used, allowed, holder)
     return None
 
 
 def quota_uses(limits: QuotaLimits, totals: TenantTotals) -> tuple[QuotaUse, ...]:
-    """Every quota with what is used and what is allowed."""
+    """Every quota of a tenant or a principal, with what is used and what is allowed."""
     return tuple(
         QuotaUse(quota=quota, used=totals.amount(quota), allowed=limits.limit(quota))
-        for quota in QUOTAS
+        for quota in (QUOTAS if totals.principal is None else PRINCIPAL_QUOTAS)
     )
