@@ -23,6 +23,7 @@ from fairlead_projector.projection.shard import (
 from fairlead_projector.shard_balance import ShardShare
 from fairlead_projector.task_supervisor import Complaints, Task, keep_running
 from fairlead_schema.events import SessionEvent
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import SHARDS, Address, shard
 from fairlead_service.supervise import cancel_and_wait
@@ -38,7 +39,13 @@ class LogBuilder:
         self._heads: dict[Address, int] = {}
         self._ids = count(1)
 
-    def payload(self, at: Address, *events: SessionEvent, time: int | None = None) -> bytes:
+    def payload(
+        self,
+        at: Address,
+        *events: SessionEvent,
+        time: int | None = None,
+        by: PrincipalName | None = None,
+    ) -> bytes:
         """The next commit of a session. Without a time, the time of an event is its seq."""
         after, number = self._heads.get(at, 0), next(self._ids)
         drafts = tuple(
@@ -46,7 +53,7 @@ class LogBuilder:
             for index, event in enumerate(events, start=1)
         )
         self._heads[at] = after + len(drafts)
-        return encode(Commit(f"cmt_{number}", record(drafts, after=after)))
+        return encode(Commit(f"cmt_{number}", record(drafts, after=after, by=by)))
 
     def commit(self, at: Address, *events: SessionEvent, time: int | None = None) -> LogEntry:
         """Write a commit before any reader starts."""
@@ -58,9 +65,11 @@ class LogBuilder:
         entries.append(LogEntry(len(entries) + 1, at, payload))
         return entries[-1]
 
-    async def append(self, at: Address, *events: SessionEvent) -> None:
+    async def append(
+        self, at: Address, *events: SessionEvent, by: PrincipalName | None = None
+    ) -> None:
         """Write a commit while readers follow."""
-        await self.log.append_raw(at, self.payload(at, *events))
+        await self.log.append_raw(at, self.payload(at, *events, by=by))
 
 
 @pytest.fixture

@@ -47,6 +47,7 @@ class ProjectorSettings(BaseModel):
     expire_s: float | None = None
     feed_timings: FeedTimings = FeedTimings()
     quotas: Callable[[TenantId], QuotaLimits] = lambda _tenant: QuotaLimits()
+    principal_quotas: Callable[[TenantId], QuotaLimits] = lambda _tenant: QuotaLimits()
 
     @classmethod
     def of(cls, config: Config) -> Self:
@@ -68,4 +69,5 @@ class ProjectorSettings(BaseModel):
             asks_interval_s=config.projector.asks_interval_s,
             expire_s=config.asks.expire_s,
             quotas=config.quotas,
+            principal_quotas=config.principal_quotas,
         )

@@ -1,4 +1,4 @@
-"""Answers what a tenant has and uses, so that other services can keep its budget and its quotas."""
+"""Answers what a tenant or a principal has and uses, so that other services can keep its budget and its quotas."""
 
 import asyncio
 import time
@@ -20,6 +20,7 @@ from fairlead_schema import subjects
 from fairlead_schema.commands.quota import AskTenantTotals, QuotaLimits, TenantTotals
 from fairlead_schema.errors import Refused, ServiceUnavailable
 from fairlead_schema.identity.nats_address import NatsAddress
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import TenantId
 from fairlead_service.rpc.answers import Refusals
 from fairlead_service.rpc.server import ANY_TENANT, RpcServer, TenantParam
@@ -36,11 +37,16 @@ class TenantTotalsStore:
     """Reads the totals of tenants through one connection, which it opens again after a failure."""
 
     def __init__(
-        self, dsn: str, outputs: OutputStore, limits: LimitsOf = lambda _tenant: QuotaLimits()
+        self,
+        dsn: str,
+        outputs: OutputStore,
+        limits: LimitsOf = lambda _tenant: QuotaLimits(),
+        principal_limits: LimitsOf = lambda _tenant: QuotaLimits(),
     ) -> None:
         self._dsn = dsn
         self._outputs = outputs
         self._limits = limits
+        self._principal_limits = principal_limits
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
         self._output_bytes: dict[TenantId, tuple[float, int]] = {}
@@ -48,14 +54,7 @@ class TenantTotalsStore:
     async def load(self, tenant: TenantId) -> TenantTotals:
         """The totals of a tenant now. Raises psycopg.Error."""
         output_bytes = await self._count_outputs(tenant)
-        async with self._lock:
-            try:
-                row = await self._fetch(tenant)
-            except psycopg.OperationalError:
-                # A connection to an earlier server fails once. A second failure is the caller's.
-                await self.close()
-                row = await self._fetch(tenant)
-        assert row is not None, "sums are always one row"
+        row = await self._fetch("tenant_totals", tenant=tenant)
         cost, tokens, sessions, log_bytes, turns, calls, pending = row
         return TenantTotals(
             cost=float(cost),
@@ -69,17 +68,40 @@ class TenantTotalsStore:
             allowed=self._limits(tenant),
         )
 
+    async def load_principal(self, tenant: TenantId, principal: PrincipalName) -> TenantTotals:
+        """The totals of the sessions that a principal created. Raises psycopg.Error."""
+        row = await self._fetch("principal_totals", tenant=tenant, principal=principal)
+        sessions, log_bytes, pending = row
+        return TenantTotals(
+            principal=principal,
+            sessions=sessions,
+            log_bytes=log_bytes,
+            pending=pending,
+            allowed=self._principal_limits(tenant),
+        )
+
     async def close(self) -> None:
         """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
 
-    async def _fetch(self, tenant: TenantId) -> tuple[Any, ...] | None:
+    async def _fetch(self, name: str, **parameters: str) -> tuple[Any, ...]:
+        async with self._lock:
+            try:
+                return await self._fetch_once(name, parameters)
+            except psycopg.OperationalError:
+                # A connection to an earlier server fails once. A second failure is the caller's.
+                await self.close()
+                return await self._fetch_once(name, parameters)
+
+    async def _fetch_once(self, name: str, parameters: dict[str, str]) -> tuple[Any, ...]:
         if self._connection is None:
             self._connection = await database.connect(self._dsn)
-        cursor = await self._connection.execute(query("tenant_totals"), {"tenant": tenant})
-        return await cursor.fetchone()
+        cursor = await self._connection.execute(query(name), parameters)
+        row = await cursor.fetchone()
+        assert row is not None, "sums are always one row"
+        return row
 
     async def _count_outputs(self, tenant: TenantId) -> int:
         """The bytes of stored outputs, some seconds old. The last sum holds while NATS is away."""
@@ -103,7 +125,9 @@ TotalsDep: TypeAlias = Annotated[TenantTotalsStore, Context(TOTALS)]
 @asynccontextmanager
 async def serve_usage(settings: ProjectorSettings, outputs: OutputStore) -> AsyncIterator[None]:
     """Answer usage requests until the block ends."""
-    totals = TenantTotalsStore(settings.postgres_dsn, outputs, settings.quotas)
+    totals = TenantTotalsStore(
+        settings.postgres_dsn, outputs, settings.quotas, settings.principal_quotas
+    )
     server = usage_server(settings.nats, totals)
     await server.start()
     try:
@@ -122,12 +146,12 @@ def usage_server(address: NatsAddress, totals: TenantTotalsStore) -> RpcServer:
 
 
 async def tenant_totals(
-    totals: TotalsDep,
-    tenant: TenantParam,
-    command: AskTenantTotals,  # noqa: ARG001 - the server parses and documents it
+    totals: TotalsDep, tenant: TenantParam, command: AskTenantTotals
 ) -> TenantTotals:
-    """`spending`: what all sessions of a tenant have and use."""
-    return await totals.load(tenant)
+    """`spending`: what all sessions of a tenant have and use, or those that a principal created."""
+    if command.principal is None:
+        return await totals.load(tenant)
+    return await totals.load_principal(tenant, command.principal)
 
 
 def _unavailable(error: psycopg.Error) -> Refused:

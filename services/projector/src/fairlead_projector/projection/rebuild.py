@@ -30,6 +30,7 @@ TABLES: Final = (
     "session_message",
     "session_event",
     "tenant_total",
+    "principal_total",
 )
 
 

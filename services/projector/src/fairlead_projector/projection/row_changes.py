@@ -10,8 +10,9 @@ from typing import Final, NamedTuple, TypeAlias, get_args
 from pydantic_core import to_json
 
 from fairlead_eventlog.ports import LogEntry
-from fairlead_projector.projection import asks, session_row, tenant_totals
+from fairlead_projector.projection import asks, principal_totals, session_row, tenant_totals
 from fairlead_projector.projection.log_entries import DecodedEntry
+from fairlead_projector.projection.principal_totals import PrincipalChange
 from fairlead_projector.projection.rows import (
     AskKey,
     AskRow,
@@ -33,6 +34,7 @@ from fairlead_schema.events import (
     SessionEvent,
     SessionPurged,
 )
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import MessageId
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
@@ -74,12 +76,20 @@ class RowChanges:
     """Purged sessions, each with the position of its last word."""
     shares_before: dict[Address, SessionShare] = field(default_factory=dict)
     shares_after_purge: dict[Address, SessionShare] = field(default_factory=dict)
+    creators: dict[Address, PrincipalName | None] = field(default_factory=dict)
 
     @property
     def tenants(self) -> list[TenantChange]:
         """What the batch adds to the totals of its tenants."""
         after = {at: tenant_totals.share_of(row) for at, row in self.sessions.items()}
         return tenant_totals.tenant_changes(self.shares_before, after | self.shares_after_purge)
+
+    @property
+    def principals(self) -> list[PrincipalChange]:
+        """What the batch adds to the totals of those who created its sessions."""
+        after = {at: tenant_totals.share_of(row) for at, row in self.sessions.items()}
+        after |= dict.fromkeys(self.purges, tenant_totals.NOTHING)
+        return principal_totals.principal_changes(self.creators, self.shares_before, after)
 
 
 def named_messages(batch: Iterable[DecodedEntry]) -> list[MessageKey]:
@@ -111,6 +121,9 @@ def fold_batch(
     for decoded in batch:
         at, position = decoded.entry.at, decoded.entry.position
         known = sessions.get(at)
+        session = known or _create_session(decoded)
+        if session is not None:
+            changes.creators[at] = session.row.created_by
         share = tenant_totals.share_of(None if known is None else known.row)
         changes.shares_before.setdefault(at, share)
         if (purged := find_purge(decoded)) is not None:
@@ -121,7 +134,6 @@ def fold_batch(
                 share, purged, len(decoded.entry.payload)
             )
             continue
-        session = known or _create_session(decoded)
         if session and session.row.broken is not None:
             continue
         reason = decoded.reason or _sequence_error(session, decoded.events)

@@ -9,6 +9,7 @@ from pydantic_core import to_json
 
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.session import RevertState
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
@@ -56,6 +57,8 @@ class SessionRow:
     broken: str | None = None
     asks: int = 0
     log_bytes: int = 0
+    created_by: PrincipalName | None = None
+    """The principal of the first commit, for which the session counts."""
     started_calls: tuple[CallKey, ...] = ()
     """The open calls that a worker has started."""
     waiting: bool = False

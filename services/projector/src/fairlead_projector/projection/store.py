@@ -95,6 +95,9 @@ class ShardStore:
             for at in changes.purges:
                 await connection.execute(query("purge_session"), at._asdict())
             await self._write("add_tenant_totals", changes.tenants, shard=self._shard)
+            await self._write("add_principal_totals", changes.principals, shard=self._shard)
+            gone = [change for change in changes.principals if change.sessions < 0]
+            await self._write("drop_empty_principals", gone, shard=self._shard)
             yield
 
     def remember(self, sessions: Mapping[Address, ProjectedSession], changes: RowChanges) -> None:

@@ -1,0 +1,42 @@
+"""The totals of principals: a session counts for the principal that created it. Pure.
+
+A purged session counts for nobody. Its log no longer says who created it, and a rebuild must give the
+same rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fairlead_projector.projection.tenant_totals import NOTHING, SessionShare
+from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.ids import TenantId
+from fairlead_schema.subjects import Address
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalChange:
+    """What a batch adds to the totals of a principal, as the statement reads it."""
+
+    tenant: TenantId
+    principal: PrincipalName
+    sessions: int
+    log_bytes: int
+    pending: int
+
+
+def principal_changes(
+    creators: Mapping[Address, PrincipalName | None],
+    before: Mapping[Address, SessionShare],
+    after: Mapping[Address, SessionShare],
+) -> list[PrincipalChange]:
+    """What a batch changes in the totals of each principal, with what its sessions add after it."""
+    totals: dict[tuple[TenantId, PrincipalName], SessionShare] = {}
+    for at, share in after.items():
+        if (creator := creators.get(at)) is not None:
+            change, key = share.plus(before[at], -1), (at.tenant, creator)
+            totals[key] = totals.get(key, NOTHING).plus(change)
+    changes = [
+        PrincipalChange(*key, change.sessions, change.log_bytes, change.pending)
+        for key, change in totals.items()
+    ]
+    return [item for item in changes if item.sessions or item.log_bytes or item.pending]

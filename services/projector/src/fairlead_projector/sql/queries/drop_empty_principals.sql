@@ -1,0 +1,7 @@
+-- Removes the totals of principals whose last session was purged: a rebuild does not know them.
+DELETE FROM projection.principal_total AS total
+ USING jsonb_to_recordset(%(rows)s::jsonb) AS row (tenant text, principal text)
+ WHERE total.tenant = row.tenant
+   AND total.principal = row.principal
+   AND total.shard = %(shard)s
+   AND total.sessions = 0;
