@@ -1,6 +1,7 @@
 """Quotas at the door: a tenant at its limit gets a typed refusal, and nobody else is disturbed. B11."""
 
 import json
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -12,7 +13,9 @@ from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema import subjects
 from fairlead_schema.errors import LimitReached, SessionNotFound
+from fairlead_schema.subjects import BY_HEADER
 from fairlead_service.config.configuration import Config
+from fairlead_service.rpc.caller import caller_of
 from services.ingest.tests.conftest import CONFIG, create_command, prompt_command
 
 QUOTA = {"sessions": 2, "log_bytes": 1000, "pending": 2}
@@ -68,6 +71,73 @@ async def test_a_prompt_over_a_quota_is_refused_and_an_exact_retry_gets_its_rece
         await prompt(full, "default", prompt_command(sessionID="ses_unknown"))
 
     assert again == admitted
+
+
+PRINCIPAL_QUOTA = {"sessions": 1, "pending": 2, "log_bytes": 1000}
+
+
+def limited_principals(eventlog: EventLog, **totals: int) -> CommandContext:
+    """A context with quotas of principals, where `key:ann` has these totals and others nothing."""
+    quota = {"principal": PRINCIPAL_QUOTA}
+    assert isinstance(eventlog.requests, MemoryRequests)
+
+    async def answer(body: bytes) -> bytes:
+        principal = json.loads(body).get("principal")
+        used = totals if principal == "key:ann" else {}
+        return json.dumps({"data": {"principal": principal, **used}}).encode()
+
+    eventlog.requests.answerers[subjects.tenant_usage("default")] = answer
+    return CommandContext(
+        eventlog, IngestSettings(Config.model_validate(CONFIG | {"quota": quota}))
+    )
+
+
+def acting(principal: str) -> AbstractContextManager[None]:
+    return caller_of("fairlead.api.default.verb", {BY_HEADER: principal})
+
+
+async def test_a_principal_at_its_quota_is_refused_and_the_others_of_its_tenant_are_not(
+    eventlog: EventLog,
+) -> None:
+    """B11: one user cannot take all sessions of a tenant. The refusal says whose quota it is."""
+    context = limited_principals(eventlog)
+    with acting("key:ann"):
+        await create(context, "default", create_command(id="ses_1"))
+        with pytest.raises(LimitReached) as refused:
+            await create(context, "default", create_command(id="ses_2"))
+        await create(context, "default", create_command(id="ses_1"))
+    own_subject = "fairlead.as.default.key:ann.session.create"
+    with caller_of(own_subject, None), pytest.raises(LimitReached):
+        await create(context, "default", create_command(id="ses_2"))
+    with acting("key:bob"):
+        await create(context, "default", create_command(id="ses_2"))
+
+    body = refused.value.body
+    assert (refused.value.status, body.kind, body.field) == (429, "Quota", "principal.sessions")
+    assert body.message == (
+        "The principal has 1 of 1 sessions: delete sessions that nobody needs,"
+        " or raise `sessions` in [quota.principal]"
+    )
+
+
+@pytest.mark.parametrize(("quota", "used"), [("logBytes", 1000), ("pending", 2)])
+async def test_a_prompt_of_a_principal_over_its_quota_is_refused(
+    eventlog: EventLog, quota: str, used: int
+) -> None:
+    """B11: a service that acts for itself, and every other principal, may still prompt."""
+    context = limited_principals(eventlog, **{quota: used})
+    await create(context, "default", create_command(id="ses_1"))
+    admitted = await prompt(context, "default", prompt_command(id="msg_1"))
+
+    with acting("key:ann"):
+        again = await prompt(context, "default", prompt_command(id="msg_1"))
+        with pytest.raises(LimitReached, match="The principal has"):
+            await prompt(context, "default", prompt_command(id="msg_2"))
+    with acting("key:bob"):
+        other = await prompt(context, "default", prompt_command(id="msg_2"))
+
+    assert again == admitted
+    assert other.id == "msg_2"
 
 
 async def test_without_a_projector_all_is_admitted(eventlog: EventLog) -> None:
