@@ -55,6 +55,7 @@ class GatewaySettings(BaseModel):
     agents: dict[str, AgentConfig] = Field(default_factory=dict)
     providers: dict[str, ProviderConfig] = Field(default_factory=dict)
     quotas: Callable[[TenantId], QuotaLimits] = lambda _tenant: QuotaLimits()
+    principal_quotas: Callable[[TenantId], QuotaLimits] = lambda _tenant: QuotaLimits()
 
     @model_validator(mode="after")
     def _check_fresh_timeout(self) -> Self:
@@ -107,4 +108,5 @@ class GatewaySettings(BaseModel):
             agents=config.agents,
             providers=config.provider,
             quotas=config.quotas,
+            principal_quotas=config.principal_quotas,
         )

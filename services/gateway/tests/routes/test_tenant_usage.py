@@ -22,12 +22,17 @@ ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi"), delivery
 
 @pytest.fixture
 def settings() -> GatewaySettings:
-    return GatewaySettings(quotas=lambda _tenant: QuotaLimits(turns=2))
+    return GatewaySettings(
+        quotas=lambda _tenant: QuotaLimits(turns=2),
+        principal_quotas=lambda _tenant: QuotaLimits(sessions=3),
+    )
 
 
 def serve_totals(eventlog: EventLog, answer: dict[str, object]) -> None:
-    async def reply(_body: bytes) -> bytes:
-        return json.dumps(answer).encode()
+    async def reply(body: bytes) -> bytes:
+        principal = json.loads(body).get("principal")
+        own = {"data": {"principal": principal, "sessions": 2}}
+        return json.dumps(answer if principal is None else own).encode()
 
     assert isinstance(eventlog.requests, MemoryRequests)
     eventlog.requests.answerers[subjects.tenant_usage("default")] = reply
@@ -46,6 +51,13 @@ async def test_the_usage_of_a_tenant_lists_every_quota(
     assert set(uses) == set(QUOTAS)
     assert uses["turns"] == {"used": 1, "allowed": 2}
     assert uses["sessions"] == {"used": 7}
+    own = {use.pop("quota"): use for use in data["principal"]["quotas"]}
+    assert data["principal"]["name"] == "local"
+    assert own == {
+        "sessions": {"used": 2, "allowed": 3},
+        "log_bytes": {"used": 0},
+        "pending": {"used": 0},
+    }
 
 
 async def test_without_a_projector_the_usage_is_unavailable(

@@ -1,4 +1,4 @@
-"""`fairlead quota`: what a tenant uses of each of its quotas."""
+"""`fairlead quota`: what a tenant and the caller use of each of their quotas."""
 
 import argparse
 import asyncio
@@ -25,6 +25,8 @@ from fairlead_schema.commands.quota import QuotaLimits, QuotaUse, TenantTotals, 
 from fairlead_session.execution.quota import quota_uses
 
 TIMEOUT_S = 5.0
+# As in `[quota.principal]`.
+PRINCIPAL = "principal."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,13 +44,19 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(report.wire()) + "\n")
         return 0
     grid = table("QUOTA", "USED", "ALLOWED", "")
-    for use in report.quotas:
+    own = () if report.principal is None else report.principal.quotas
+    named: list[tuple[str, QuotaUse]] = [(use.quota, use) for use in report.quotas]
+    named += [(f"{PRINCIPAL}{use.quota}", use) for use in own]
+    for name, use in named:
         allowed = "no limit" if use.allowed is None else f"{use.allowed:,}"
-        grid.add_row(use.quota, f"{use.used:,}", allowed, percent(use))
+        grid.add_row(name, f"{use.used:,}", allowed, percent(use))
     out = stdout_console()
     out.print(grid)
     cost = f"{report.tenant}: ${report.cost:.4f} and {report.tokens:,} tokens so far"
     out.print(cost, style="dim", markup=False)
+    if report.principal is not None:
+        text = f"{PRINCIPAL}*: the sessions that {report.principal.name} created"
+        out.print(text, style="dim", markup=False)
     return 0
 
 
