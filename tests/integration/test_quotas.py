@@ -54,6 +54,9 @@ calls = 2
 [tenant.outputs.quota]
 output_bytes = 1
 
+[tenant.shared.quota.principal]
+sessions = 2
+
 [quota]
 pending = 50
 """
@@ -137,13 +140,42 @@ async def test_a_tenant_with_all_its_sessions_is_refused_until_it_deletes_one(up
             await asyncio.sleep(0.1)
 
 
+async def test_a_principal_at_its_quota_leaves_room_for_the_others_of_its_tenant(
+    up: Stack,
+) -> None:
+    """B11: the refusal says whose quota it is, services are exempt, and a purge makes room."""
+    subject = subjects.api("shared", "session.create")
+
+    async def create(by: str | None) -> dict[str, Any]:
+        answer = await up.eventlog.requests.request(subject, b"{}", timeout_s=10, by=by)
+        created: dict[str, Any] = orjson.loads(answer)
+        return created
+
+    first = (await create("key:ann"))["data"]["id"]
+    await create("key:ann")
+    refused = await create("key:ann")
+    assert "data" in await create("key:bob")
+    assert "data" in await create(None)
+
+    error = refused["error"]
+    assert (error["_tag"], error["kind"]) == ("TooManyError", "Quota")
+    assert error["field"] == "principal.sessions"
+    assert "The principal has 2 of 2 sessions" in error["message"]
+    await until_totals(up, "shared", sessions=4)
+    await up.ask("session.delete", {"sessionID": first}, tenant="shared")
+    async with asyncio.timeout(TIMEOUT_S):
+        while "error" in await create("key:ann"):
+            await asyncio.sleep(0.1)
+
+
 async def test_a_tenant_that_filled_its_part_of_the_log_is_refused_new_prompts(up: Stack) -> None:
     """B11: what was accepted is finished, and deleting does not refund what it cost (A12)."""
     session = await open_session(up, "bytes")
     assert "data" in await say(up, "bytes", session, "x" * 4000)
     await up.until(session, "step.ended", tenant="bytes")
-    used = await until_totals(up, "bytes", sessions=1, turns=0, pending=0)
-    assert used["logBytes"] > 4000
+    async with asyncio.timeout(TIMEOUT_S):
+        while (await totals(up, "bytes"))["logBytes"] <= 4000:
+            await asyncio.sleep(0.05)
 
     async with asyncio.timeout(TIMEOUT_S):
         while "data" in (refused := await say(up, "bytes", session, "more")):
@@ -227,6 +259,8 @@ async def test_an_operator_sees_the_quotas_of_any_tenant(up: Stack) -> None:
     report = TenantUsageReport.model_validate_json(output)
     allowed = {use.quota: use.allowed for use in report.quotas}
     assert (own.tenant, report.tenant) == ("default", "turns")
+    assert own.principal is not None
+    assert [use.quota for use in own.principal.quotas] == ["sessions", "log_bytes", "pending"]
     assert allowed["turns"] == 2
     assert allowed["pending"] == {use.quota: use.allowed for use in own.quotas}["pending"] == 50
 
