@@ -9,7 +9,7 @@ import pytest
 from fairlead_cli.client import Client
 from fairlead_cli.commands.session import asks
 from fairlead_cli.commands.session.explain import detail_lines
-from fairlead_cli.commands.stack.quota import percent
+from fairlead_cli.commands.stack.quota import named_uses, percent
 from fairlead_cli.errors import ServerRefused, Unreachable
 from fairlead_schema.permission import (
     PermissionRequest,
@@ -189,11 +189,17 @@ async def test_what_waits_is_read_and_told_in_a_line() -> None:
 
 async def test_the_quotas_of_a_tenant_are_shown_with_what_is_used() -> None:
     quotas = [{"quota": "turns", "used": 1, "allowed": 4}, {"quota": "calls", "used": 3}]
-    data = {"tenant": "default", "quotas": quotas, "cost": 0.5, "tokens": 9}
+    own = {"name": "key:ann", "quotas": [{"quota": "sessions", "used": 2}]}
+    data = {"tenant": "acme", "quotas": quotas, "cost": 0.5, "tokens": 9, "principal": own}
     server = Server(httpx.Response(200, json={"data": data}))
 
     report = await server.client().tenant_usage()
 
     assert [percent(use) for use in report.quotas] == ["25 %", ""]
+    assert [(name, use.used) for name, use in named_uses(report)] == [
+        ("turns", 1),
+        ("calls", 3),
+        ("principal.sessions", 2),
+    ]
     assert percent(report.quotas[0].model_copy(update={"used": 4})) == "reached"
     assert str(server.requests[0].url) == "http://test/api/tenant/usage"

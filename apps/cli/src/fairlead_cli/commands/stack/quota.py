@@ -44,10 +44,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(report.wire()) + "\n")
         return 0
     grid = table("QUOTA", "USED", "ALLOWED", "")
-    own = () if report.principal is None else report.principal.quotas
-    named: list[tuple[str, QuotaUse]] = [(use.quota, use) for use in report.quotas]
-    named += [(f"{PRINCIPAL}{use.quota}", use) for use in own]
-    for name, use in named:
+    for name, use in named_uses(report):
         allowed = "no limit" if use.allowed is None else f"{use.allowed:,}"
         grid.add_row(name, f"{use.used:,}", allowed, percent(use))
     out = stdout_console()
@@ -58,6 +55,13 @@ def run(args: argparse.Namespace) -> int:
         text = f"{PRINCIPAL}*: the sessions that {report.principal.name} created"
         out.print(text, style="dim", markup=False)
     return 0
+
+
+def named_uses(report: TenantUsageReport) -> list[tuple[str, QuotaUse]]:
+    """Every quota with its name as in `[quota]`: first the tenant's, then the caller's own."""
+    own = () if report.principal is None else report.principal.quotas
+    named: list[tuple[str, QuotaUse]] = [(use.quota, use) for use in report.quotas]
+    return named + [(f"{PRINCIPAL}{use.quota}", use) for use in own]
 
 
 def percent(use: QuotaUse) -> str:
