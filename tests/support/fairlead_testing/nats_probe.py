@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
@@ -46,8 +45,14 @@ class Probe:
 
 
 @asynccontextmanager
-async def probe(address: NatsAddress) -> AsyncIterator[Probe]:
-    """Connect as an ordinary client would, with a key file and an inbox of its own."""
+async def probe(
+    address: NatsAddress,
+    *,
+    token: str | None = None,
+    user: str | None = None,
+    password: str | None = None,
+) -> AsyncIterator[Probe]:
+    """Connect as an ordinary client would, with a key file or a token, and an inbox of its own."""
     refused: set[tuple[str, str]] = set()
 
     async def on_error(error: Exception) -> None:
@@ -55,17 +60,25 @@ async def probe(address: NatsAddress) -> AsyncIterator[Probe]:
         if match is not None:
             refused.add((match[1], match[2]))
 
-    client = await nats.connect(
-        address.servers,
-        nkeys_seed=address.nkey_file,
-        inbox_prefix=address.inbox_prefix,
-        error_cb=on_error,
-        allow_reconnect=False,
-    )
+    client = Client()
     try:
+        await client.connect(
+            address.servers,
+            nkeys_seed=address.nkey_file,
+            inbox_prefix=address.inbox_prefix,
+            error_cb=on_error,
+            allow_reconnect=False,
+            token=token,
+            user=user,
+            password=password,
+        )
         yield Probe(client, refused)
     finally:
+        # A refused client holds its socket until somebody closes the transport.
+        transport = client._transport  # noqa: SLF001 - nats-py has no other way
         await client.close()
+        if transport is not None:
+            transport.close()  # type: ignore[no-untyped-call]
 
 
 async def _ignore(_msg: Msg) -> None: ...

@@ -36,6 +36,9 @@ COMMANDS: Final = {
     "token": CommandEntry("stack.token", "create, list and revoke keys for the HTTP API"),
     "doctor": CommandEntry("stack.doctor", "check this machine and say how to repair it"),
     "provision": CommandEntry("stack.provision", "create or update the streams"),
+    "nats-callout": CommandEntry(
+        "stack.nats_callout", "let clients connect to NATS with the keys of HTTP"
+    ),
     "migrate": CommandEntry("stack.migrate", "create or update the tables and roles in Postgres"),
     "rebuild": CommandEntry("stack.rebuild", "drop the read models and rebuild them from the log"),
     "verify": CommandEntry(
@@ -70,9 +73,9 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     """Prints each command and its summary on one line."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=16, width=100)
+        super().__init__(prog, max_help_position=18, width=100)
         # argparse leaves out the indentation when it measures the names of commands.
-        self._action_max_length = 16
+        self._action_max_length = 18
 
 
 def main(argv: Sequence[str] | None = None) -> int:

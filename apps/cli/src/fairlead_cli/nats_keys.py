@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fairlead_cli import nats_principals
+from fairlead_cli import nats_callout, nats_principals
 from fairlead_cli.errors import UsageError
-from fairlead_cli.nats_principals import PrincipalGrant
+from fairlead_cli.nats_callout import CalloutTenants
+from fairlead_eventlog.grants.callout import CALLOUT, ISSUER
 from fairlead_eventlog.grants.key_directory import KeyDirectory, WrittenKeys
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
 
@@ -20,6 +21,10 @@ class KeyChanges:
     rotated: tuple[str, ...] = ()
     retired: tuple[str, ...] = ()
     keys_file: Path | None = None
+    callout: bool | None = None
+    """Whether an auth callout is wanted; None for what earlier commands said."""
+    tenants: tuple[str, ...] = ()
+    """The tenants whose clients the callout connects, beside those of earlier commands."""
 
 
 def write_keys(directory: Path, changes: KeyChanges) -> list[str]:
@@ -31,34 +36,54 @@ def write_keys(directory: Path, changes: KeyChanges) -> list[str]:
             known, changes.keys_file, now=datetime.now(UTC)
         )
     wanted = nats_principals.change(wanted, changes.added, changes.removed)
+    known_callout = nats_callout.load_tenants(directory)
+    callout = _wanted_callout(known_callout, changes)
     keys = KeyDirectory(directory)
+    existing = {*SERVICE_IDENTITIES, *wanted, *(() if callout is None else (CALLOUT,))}
     for text in changes.rotated:
-        keys.rotate(_existing(text, "--rotate", wanted))
+        keys.rotate(_existing(text, "--rotate", existing))
     for text in changes.retired:
-        keys.retire(_existing(text, "--retire", wanted))
-    written = keys.write(grant.principal() for grant in wanted.values())
+        keys.retire(_existing(text, "--retire", existing))
+    written = keys.write(
+        (grant.principal() for grant in wanted.values()),
+        callout_tenants=None if callout is None else callout.tenants,
+    )
     nats_principals.save(directory, wanted)
+    nats_callout.save_tenants(directory, callout)
     gone = sorted(known.keys() - wanted.keys())
+    if known_callout is not None and callout is None:
+        gone += [CALLOUT, ISSUER]
     for name in gone:
         keys.remove(name)
     return [
         *left_out,
         *(f"key {keys.seed_file(name)}: deleted" for name in gone),
-        *_say(keys, written),
+        *_say(keys, written, has_callout=callout is not None or known_callout is not None),
     ]
 
 
-def _existing(text: str, option: str, wanted: dict[str, PrincipalGrant]) -> str:
+def _wanted_callout(known: CalloutTenants | None, changes: KeyChanges) -> CalloutTenants | None:
+    is_wanted = known is not None if changes.callout is None else changes.callout
+    if not is_wanted:
+        if changes.tenants:
+            raise UsageError("--tenant names a tenant of the callout: add --callout")
+        return None
+    return (known or CalloutTenants()).add(changes.tenants)
+
+
+def _existing(text: str, option: str, existing: set[str]) -> str:
     name = nats_principals.key_name(text)
-    if name not in wanted and name not in SERVICE_IDENTITIES:
+    if name not in existing:
         raise UsageError(f"{option} {text}: no such key, name a service or NAME:TENANT")
     return name
 
 
-def _say(keys: KeyDirectory, written: WrittenKeys) -> list[str]:
+def _say(keys: KeyDirectory, written: WrittenKeys, *, has_callout: bool) -> list[str]:
+    # The callout lists every static key, and nats-server reloads no change of a callout.
+    act = "reload; restart it if a key is new or gone" if has_callout else "reload"
     exposed = "others could read it, now they cannot; replace the key if somebody did"
     return [
         *(f"key {keys.seed_file(name)}: created" for name in written.created),
         *(f"key {keys.seed_file(name)}: {exposed}" for name in written.exposed),
-        f"{keys.config}: written; include it in the configuration of nats-server and reload",
+        f"{keys.config}: written; include it in the configuration of nats-server and {act}",
     ]

@@ -12,7 +12,7 @@ from nats.aio.msg import Msg
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.grants.key_directory import KeyDirectory
-from fairlead_eventlog.grants.server_config import (
+from fairlead_eventlog.grants.tenants import (
     CLIENT_CONNECTIONS_MAX,
     CLIENT_PAYLOAD_BYTES_MAX,
     CLIENT_SUBSCRIPTIONS_MAX,

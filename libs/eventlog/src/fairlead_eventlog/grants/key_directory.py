@@ -10,11 +10,13 @@ from typing import Final
 import nkeys
 
 from fairlead_eventlog.errors import CredentialsUnusable
+from fairlead_eventlog.grants.callout import CALLOUT, ISSUER, CalloutIssuer, CalloutRules
 from fairlead_eventlog.grants.server_config import render
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES, ServiceIdentity
 from fairlead_eventlog.grants.tenants import principal_inbox, principal_key
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.identity.principal import Principal
+from fairlead_schema.ids import TenantId
 
 CONFIG: Final = "auth.conf"
 SEED_SUFFIX: Final = ".nk"
@@ -57,24 +59,41 @@ class KeyDirectory:
         seed, inbox = str(self.seed_file(principal_key(principal))), principal_inbox(principal)
         return NatsAddress(url, nkey_file=seed, inbox_prefix=inbox)
 
-    def write(self, principals: Iterable[Principal]) -> WrittenKeys:
+    def callout_issuer(self) -> CalloutIssuer:
+        """The key that signs users for an auth callout. Raises CredentialsUnusable."""
+        return CalloutIssuer(self.seed_file(ISSUER))
+
+    def write(
+        self,
+        principals: Iterable[Principal],
+        *,
+        callout_tenants: tuple[TenantId, ...] | None = None,
+    ) -> WrittenKeys:
         """Make the missing seeds and write the configuration anew.
 
-        Raises CredentialsUnusable for a seed file that holds no seed, and for a directory that
-        cannot be written.
+        With `callout_tenants`, an auth callout may connect clients of these tenants. Raises
+        CredentialsUnusable for a seed file that holds no seed, and for a directory that cannot be
+        written.
         """
         members = tuple(principals)
         names = (*SERVICE_IDENTITIES, *(principal_key(principal) for principal in members))
+        issuers = () if callout_tenants is None else (ISSUER,)
+        if callout_tenants is not None:
+            names = (*names, CALLOUT)
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.root.chmod(0o700)
-            created = [name for name in names if not self.seed_file(name).exists()]
+            seeds = (*names, *issuers)
+            created = [name for name in seeds if not self.seed_file(name).exists()]
             for name in created:
-                write_private(self.seed_file(name), _new_seed())
-            exposed = [name for name in names if _make_private(self.seed_file(name))]
+                write_private(self.seed_file(name), _new_seed(is_account=name in issuers))
+            exposed = [name for name in seeds if _make_private(self.seed_file(name))]
             keys = {name: self._public_keys(name) for name in names}
             _refuse_shared(keys)
-            write_private(self.config, render(keys, members).encode())
+            rules = None
+            if callout_tenants is not None:
+                rules = CalloutRules(self.callout_issuer().public, callout_tenants)
+            write_private(self.config, render(keys, members, rules).encode())
         except OSError as error:
             raise self._unusable(error) from error
         return WrittenKeys(tuple(created), tuple(exposed))
@@ -129,8 +148,9 @@ class KeyDirectory:
         return CredentialsUnusable("the key directory", str(self.root), reason)
 
 
-def _new_seed() -> bytes:
-    seed: bytes = nkeys.encode_seed(secrets.token_bytes(SEED_BYTES), nkeys.PREFIX_BYTE_USER)
+def _new_seed(*, is_account: bool) -> bytes:
+    prefix = nkeys.PREFIX_BYTE_ACCOUNT if is_account else nkeys.PREFIX_BYTE_USER
+    seed: bytes = nkeys.encode_seed(secrets.token_bytes(SEED_BYTES), prefix)
     return seed
 
 

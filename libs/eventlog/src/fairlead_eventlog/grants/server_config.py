@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
+from fairlead_eventlog.grants.callout import ACCOUNT, CALLOUT, REQUESTS, CalloutRules
 from fairlead_eventlog.grants.crossings import Crossing, Crossings
 from fairlead_eventlog.grants.permissions import API, Permissions
 from fairlead_eventlog.grants.services import (
@@ -14,6 +15,10 @@ from fairlead_eventlog.grants.services import (
     service_grants,
 )
 from fairlead_eventlog.grants.tenants import (
+    CLIENT_CONNECTIONS_MAX,
+    CLIENT_PAYLOAD_BYTES_MAX,
+    CLIENT_SUBSCRIPTIONS_MAX,
+    TOOL_ANSWER_MIN_MAX,
     principal_grants,
     principal_key,
     tenant_account,
@@ -27,21 +32,22 @@ GATEWAY: Final = "GATEWAY"
 ANSWERED_BY_ACCOUNT: Final = f"{API}.STREAM."
 HEAD: Final = "# Written by Fairlead: `fairlead provision --nats-auth` replaces this file.\n"
 SERVICE_ANSWERS: Final = '{ max: 1, expires: "2m" }'
-TOOL_ANSWER_MAX: Final = "61m"
-"""The tool of a tenant may take an hour for its answer. By itself the server waits two minutes."""
+TOOL_ANSWER_MAX: Final = f"{TOOL_ANSWER_MIN_MAX}m"
 CLIENT_ANSWERS: Final = f'{{ max: 1, expires: "{TOOL_ANSWER_MAX}" }}'
 """Every request gets one answer."""
 PublicKeys: TypeAlias = Mapping[str, tuple[str, ...]]
 """A name has two keys while one replaces the other."""
-CLIENT_CONNECTIONS_MAX: Final = 256
-CLIENT_SUBSCRIPTIONS_MAX: Final = 1_000
-CLIENT_PAYLOAD_BYTES_MAX: Final = 1024 * 1024
-"""What a tenant may take of the server: connections of its account, then of each connection."""
 
 
-def render(public_keys: PublicKeys, principals: Iterable[Principal]) -> str:
+def render(
+    public_keys: PublicKeys,
+    principals: Iterable[Principal],
+    callout: CalloutRules | None = None,
+) -> str:
     """The configuration. The public keys of identities and principals are given by name."""
     by_tenant: dict[TenantId, list[Principal]] = defaultdict(list)
+    for tenant in () if callout is None else callout.tenants:
+        by_tenant[tenant] = []
     for principal in principals:
         by_tenant[principal.tenant].append(principal)
     crossings = {GATEWAY: reader_crossings()}
@@ -52,7 +58,33 @@ def render(public_keys: PublicKeys, principals: Iterable[Principal]) -> str:
     for tenant, members in sorted(by_tenant.items()):
         account = tenant_account(tenant)
         lines += _tenant(account, crossings[account], members, public_keys)
-    return "\n".join([*lines, "}", "system_account: SYS", ""])
+    if callout is not None:
+        lines += _callout_account(public_keys)
+    lines += ["}", "system_account: SYS"]
+    if callout is not None:
+        lines += _callout(public_keys, callout)
+    return "\n".join([*lines, ""])
+
+
+def _callout_account(public_keys: PublicKeys) -> Iterator[str]:
+    yield f"  {ACCOUNT} {{"
+    yield "    users: ["
+    granted = Permissions(subscribe=(REQUESTS,))
+    yield from _user(public_keys[CALLOUT], granted, CALLOUT, SERVICE_ANSWERS)
+    yield "    ]"
+    yield "  }"
+
+
+def _callout(public_keys: PublicKeys, callout: CalloutRules) -> Iterator[str]:
+    """Who signs users. A static key that is not listed would be asked about too."""
+    static = tuple(key for keys in public_keys.values() for key in keys)
+    yield "authorization {"
+    yield "  auth_callout {"
+    yield f"    issuer: {callout.issuer}"
+    yield f"    account: {ACCOUNT}"
+    yield f"    auth_users: [{_list(static)}]"
+    yield "  }"
+    yield "}"
 
 
 def _platform(public_keys: PublicKeys, crossings: Mapping[str, Crossings]) -> Iterator[str]:

@@ -17,6 +17,13 @@ from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import ROOT
 
+CLIENT_CONNECTIONS_MAX: Final = 256
+CLIENT_SUBSCRIPTIONS_MAX: Final = 1_000
+CLIENT_PAYLOAD_BYTES_MAX: Final = 1024 * 1024
+"""What a tenant may take of the server: connections of its account, then of each connection."""
+TOOL_ANSWER_MIN_MAX: Final = 61
+"""The tool of a tenant may take an hour for its answer. By itself the server waits two minutes."""
+
 
 def principal_key(principal: Principal) -> str:
     """The name of a principal's key. Two tenants may have principals of one name."""

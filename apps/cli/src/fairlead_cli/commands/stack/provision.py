@@ -17,8 +17,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--replicas", type=int, metavar="N", help="copies of each stream")
     add("--nats-auth", type=Path, metavar="DIR", help="write keys and grants here, and stop")
     add("--keys", type=Path, metavar="FILE", help="with --nats-auth: the keys of HTTP get keys too")
+    add(
+        "--callout",
+        action=argparse.BooleanOptionalAction,
+        help="with --nats-auth: clients may connect with keys of HTTP (`fairlead nats-callout`)",
+    )
     for option, names, what in (
         ("--principal", "NAME:TENANT:ROLES", "a tenant's own client: service:billing:acme:service"),
+        ("--tenant", "NAME", "a tenant whose clients the callout connects"),
         ("--without", "NAME:TENANT", "revoke a principal and delete its key"),
         ("--rotate", "NAME", "make a new key; the old one counts until --retire"),
         ("--retire", "NAME", "end the old key of a service or of NAME:TENANT"),
@@ -37,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
             tuple(args.rotate),
             tuple(args.retire),
             args.keys,
+            args.callout,
+            tuple(args.tenant),
         )
         for line in write_keys(args.nats_auth, changes):
             out.print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,147 @@
+"""Decides about connections to NATS with keys of HTTP, and keeps the tenants that may connect so."""
+
+import json
+import time
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from fairlead_cli.errors import UsageError
+from fairlead_eventlog.grants.callout import CalloutIssuer, CalloutRequest
+from fairlead_eventlog.grants.key_directory import write_private
+from fairlead_schema.errors import Unauthorized
+from fairlead_schema.identity.principal import Principal
+from fairlead_schema.ids import TenantId
+from fairlead_service.audit import audit
+from fairlead_service.identity.authenticator import Authenticator
+from fairlead_service.identity.keys import is_key
+from fairlead_service.identity.watched_file import WatchedFile
+
+FILE: Final = "callout.json"
+LIFETIME_S_MAX: Final = 3600
+ACTION: Final = "nats.connect"
+
+_TENANT: Final[TypeAdapter[str]] = TypeAdapter(TenantId)
+
+
+class CalloutTenants(BaseModel):
+    """The tenants whose clients the callout connects, as a file beside the keys keeps them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tenants: tuple[TenantId, ...] = ()
+
+    def add(self, names: tuple[str, ...]) -> "CalloutTenants":
+        """Add tenants. Raises UsageError."""
+        try:
+            added = {_TENANT.validate_python(name) for name in names}
+        except ValidationError as error:
+            raise UsageError(f"--tenant: {error.errors()[0]['msg']}") from error
+        return CalloutTenants(tenants=tuple(sorted({*self.tenants, *added})))
+
+
+def load_tenants(directory: Path) -> CalloutTenants | None:
+    """The tenants of earlier commands; None without a callout. Raises UsageError."""
+    path = directory / FILE
+    if not path.exists():
+        return None
+    try:
+        return parse_tenants(path.read_text())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        advice = "correct the file, or delete it and name every tenant again"
+        raise UsageError(f"{path} cannot be read: {error}; {advice}") from error
+
+
+def parse_tenants(text: str) -> CalloutTenants:
+    """Read the text of the file. Raises ValueError."""
+    try:
+        return CalloutTenants.model_validate_json(text)
+    except ValidationError as error:
+        raise ValueError(error.errors(include_url=False)[0]["msg"]) from None
+
+
+def save_tenants(directory: Path, tenants: CalloutTenants | None) -> None:
+    """Keep the tenants for the next command and for the callout."""
+    path = directory / FILE
+    if tenants is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_private(path, f"{json.dumps(tenants.model_dump(), indent=2)}\n".encode())
+
+
+class Callout:
+    """Answers a server with a user that lives as long as its key, and at most an hour."""
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        issuer: CalloutIssuer,
+        tenants: WatchedFile[CalloutTenants],
+    ) -> None:
+        self._authenticator = authenticator
+        self._issuer = issuer
+        self._tenants = tenants
+
+    async def decide(self, request: CalloutRequest) -> bytes:
+        """The signed answer to a question. A refusal is an audit line."""
+        now_s = int(time.time())
+        try:
+            principal = await self._authenticator.authenticate(lambda: _credential(request))
+        except Unauthorized as error:
+            return self._refuse(request, None, str(error), now_s)
+        reason = refusal(principal, self._tenants.current())
+        expires_s = _expires_s(principal, now_s)
+        if reason is None and expires_s <= now_s:
+            reason = "The key expires within this second: ask for a new one"
+        if reason is not None:
+            return self._refuse(request, principal, reason, now_s)
+        audit(ACTION, "allowed", principal=principal.name, tenant=principal.tenant)
+        return self._issuer.allow(request, principal, now_s=now_s, expires_s=expires_s)
+
+    def _refuse(
+        self, request: CalloutRequest, principal: Principal | None, reason: str, now_s: int
+    ) -> bytes:
+        audit(
+            ACTION,
+            "refused",
+            principal=None if principal is None else principal.name,
+            tenant=None if principal is None else principal.tenant,
+            resource=request.host or None,
+            reason=reason,
+        )
+        return self._issuer.refuse(request, reason, now_s=now_s)
+
+
+def refusal(principal: Principal, allowed: CalloutTenants) -> str | None:
+    """Why a principal may not connect to NATS; None if it may."""
+    limits = {"roots": principal.roots, "agents": principal.agents, "cost": principal.cost}
+    restricted = ", ".join(name for name, value in limits.items() if value is not None)
+    if restricted:
+        return f"NATS cannot enforce the {restricted} of {principal.name}: use HTTP"
+    if not principal.name.startswith(("key:", "service:")):
+        return f"{principal.name} cannot be a part of a subject: use HTTP, or a key"
+    if principal.tenant not in allowed.tenants:
+        return (
+            f"The tenant {principal.tenant} has no callout: run"
+            f" `fairlead provision --nats-auth --tenant {principal.tenant}`, reload the servers"
+        )
+    return None
+
+
+def _credential(request: CalloutRequest) -> str:
+    """The key that a client shows. Tokens are refused before anybody asks their issuer."""
+    if request.credential is None:
+        raise Unauthorized("The client shows neither a token nor a password")
+    if not is_key(request.credential):
+        raise Unauthorized("The client shows no key: users with tokens (JWT) connect over HTTP")
+    return request.credential
+
+
+def _expires_s(principal: Principal, now_s: int) -> int:
+    longest = now_s + LIFETIME_S_MAX
+    if principal.expires_at is None:
+        return longest
+    return min(longest, principal.expires_at // 1000)
