@@ -95,7 +95,7 @@ async def test_an_address_with_a_password_is_shown_nowhere(service: str, tmp_pat
         ):
             while not _open(port):
                 await asyncio.sleep(0.05)
-            while "cannot be reached" not in log.read_text():
+            while "CredentialsRefused" not in log.read_text():
                 await asyncio.sleep(0.1)
             pages = [
                 (await client.get(path)).text for path in ("/readyz", "/metrics", "/asyncapi.json")
