@@ -87,6 +87,30 @@ async def test_an_old_answer_holds_while_a_new_one_is_on_its_way() -> None:
     assert (held.turns, awaited.turns) == (1, 2)
 
 
+async def test_only_the_first_question_waits_for_a_silent_projector() -> None:
+    """A paused projector delays one prompt, and not every prompt of its pause."""
+    requests, asked, silence = MemoryRequests(), asyncio.Semaphore(0), asyncio.Event()
+
+    async def answer(_body: bytes) -> bytes:
+        asked.release()
+        await silence.wait()
+        return b""
+
+    requests.answerers[subjects.tenant_usage("acme")] = answer
+    timings = TotalsTimings(fresh_s=0.0, kept_s=0.0, timeout_s=0.05)
+    totals = TenantTotalsReader(requests, timings)
+    assert await totals.load("acme") is None
+
+    second = asyncio.create_task(totals.load("acme"))
+    await asyncio.sleep(0)
+
+    assert second.done()
+    assert second.result() is None
+    async with asyncio.timeout(5):
+        await asked.acquire()
+        await asked.acquire()
+
+
 async def test_additions_count_until_an_answer_includes_them() -> None:
     projector = Projector(sessions=1)
     totals = TenantTotalsReader(projector.requests, NEVER_FRESH)

@@ -51,6 +51,8 @@ class _Known:
     added: Counter[tuple[int, QuotaName]] = field(default_factory=Counter)
     """What this process added, by span of time and quota: few numbers, however much it adds."""
     loading: asyncio.Task[None] | None = None
+    is_first: bool = True
+    """Whether the projector was not asked before. Nobody waits twice for a silent projector."""
 
 
 class TenantTotalsReader:
@@ -84,7 +86,7 @@ class TenantTotalsReader:
             known.tried_at = now
             known.loading = asyncio.create_task(self._load(holder, known))
         loading = known.loading
-        if loading is not None and (known.totals is None or fresh_s is not None):
+        if loading is not None and (known.is_first or fresh_s is not None):
             await asyncio.shield(loading)
         return _with_added(known)
 
@@ -127,7 +129,7 @@ class TenantTotalsReader:
         except (LogError, ValueError, KeyError, TypeError):
             return  # The caller decides without the totals, and the next one asks again.
         finally:
-            known.loading = None
+            known.loading, known.is_first = None, False
         if totals.principal != holder.principal:
             return  # A projector of an earlier release answers for the tenant alone.
         known.totals, known.loaded_at = totals, asked_at
