@@ -103,7 +103,7 @@ class PlantedStack:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def planted() -> AsyncIterator[PlantedStack]:
+async def planted_stack() -> AsyncIterator[PlantedStack]:
     with (
         TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory,
         pytest.MonkeyPatch.context() as patch,
@@ -158,9 +158,9 @@ def write_config(place: Path, web: Site) -> Path:
     return config
 
 
-async def test_a_full_run_leaves_no_secret_behind(planted: PlantedStack) -> None:
+async def test_a_full_run_leaves_no_secret_behind(planted_stack: PlantedStack) -> None:
     """B3, B17, O-32: the keys leave in headers, servers repeat them, and nothing keeps them."""
-    up = planted.up
+    up = planted_stack.up
     sessions = [
         await run_tools(up),
         await run_refusals(up, "filed"),
@@ -171,11 +171,11 @@ async def test_a_full_run_leaves_no_secret_behind(planted: PlantedStack) -> None
     (await up.http.delete(f"/api/session/{purged}", params={"purge": True})).raise_for_status()
 
     for name in ("file", "team", "bearer", "search"):
-        assert SECRETS[name] in planted.sent_headers(), f"{name} was used"
+        assert SECRETS[name] in planted_stack.sent_headers(), f"{name} was used"
     shown = [text async for text in answers(up, sessions)]
     shown += [text async for text in operations(up)]
-    shown.append(await command_output(planted.place, sessions))
-    kept = [*stored_files(planted.place / "state"), *dumped_tables(up.up.postgres_admin)]
+    shown.append(await command_output(planted_stack.place, sessions))
+    kept = [*stored_files(planted_stack.place / "state"), *dumped_tables(up.up.postgres_admin)]
 
     assert any(CANARY in text for text in shown)
     assert any("process_cpu_seconds_total" in text for text in shown)
@@ -183,25 +183,25 @@ async def test_a_full_run_leaves_no_secret_behind(planted: PlantedStack) -> None
         assert any(CANARY.encode() in content for name, content in kept if source in name), source
     assert find_secrets([("shown", text.encode()) for text in shown]) == []
     assert find_secrets(kept) == []
-    own = own_secrets(planted.place / "state")
+    own = own_secrets(planted_stack.place / "state")
     assert {name.split("/")[-2] for name in own} >= {"state", "keys", "passwords"}
     assert find_secrets([("shown", text.encode()) for text in shown], own) == []
     assert [found for found in find_secrets(kept, own) if found[0] != found[1]] == []
 
 
-async def test_a_changed_key_file_counts_from_the_next_turn(planted: PlantedStack) -> None:
+async def test_a_changed_key_file_counts_from_the_next_turn(planted_stack: PlantedStack) -> None:
     """Item 9 of issue 12: nobody restarts a service to change a key."""
-    up = planted.up
+    up = planted_stack.up
     session = await run_refusals(up, "filed")
-    assert SECRETS["file"] in str(planted.web.asked[-1])
+    assert SECRETS["file"] in str(planted_stack.web.asked[-1])
 
-    planted.key_file.write_text(f"{SECRETS['newfile']}\n")
+    planted_stack.key_file.write_text(f"{SECRETS['newfile']}\n")
     await say(up, session, "again")
     await up.until(session, "step.failed", count=2)
     await wait_until_settled(up, session)
 
-    assert f"bearer {SECRETS['newfile']}" in str(planted.web.asked[-1])
-    assert find_secrets(stored_files(planted.place / "state")) == []
+    assert f"bearer {SECRETS['newfile']}" in str(planted_stack.web.asked[-1])
+    assert find_secrets(stored_files(planted_stack.place / "state")) == []
 
 
 async def run_tools(up: Stack) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -101,9 +102,10 @@ async def test_an_address_with_a_password_is_shown_nowhere(service: str, tmp_pat
                 (await client.get(path)).text for path in ("/readyz", "/metrics", "/asyncapi.json")
             ]
     finally:
-        process.terminate()
-        await asyncio.wait_for(process.wait(), 60)
         server.kill()
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await asyncio.wait_for(process.wait(), 60)
 
     assert PLANTED not in "".join(pages)
     assert PLANTED not in log.read_text()

@@ -94,7 +94,7 @@ async def client(place: Place, entry: KeyEntry, **credentials: str) -> AsyncIter
         yield connected
 
 
-async def refused(place: Place, entry: KeyEntry, **credentials: str) -> bool:
+async def is_refused(place: Place, entry: KeyEntry, **credentials: str) -> bool:
     try:
         async with client(place, entry, **credentials):
             return False
@@ -163,9 +163,9 @@ async def test_clients_that_prove_nothing_are_refused_with_an_audit_line(
     async with place.callout():
         tokens = (key[:-1], unknown, expired, revoked, restricted, stranger, "a.b.c")
         for token in tokens:
-            assert await refused(place, entry, token=token)
-        assert await refused(place, entry)
-        assert not await refused(place, entry, token=key)
+            assert await is_refused(place, entry, token=token)
+        assert await is_refused(place, entry)
+        assert not await is_refused(place, entry, token=key)
 
     lines = [record for record in caplog.records if record.name == "fairlead.audit"]
     reasons = [vars(line)["reason"] for line in lines if vars(line)["outcome"] == "refused"]
@@ -213,7 +213,7 @@ async def test_the_command_serves_until_it_is_asked_to_end(place: Place) -> None
         assert process.stderr is not None
         async with asyncio.timeout(TIMEOUT_S * 2):
             first = await process.stderr.readline()
-            assert not await refused(place, entry, token=key)
+            assert not await is_refused(place, entry, token=key)
             process.terminate()
             rest = await process.stderr.read()
             assert await process.wait() == 0
@@ -231,11 +231,11 @@ async def test_a_new_tenant_connects_after_a_reload(place: Place) -> None:
     key, entry = place.mint(tenant="newcomer")
 
     async with place.callout():
-        assert await refused(place, entry, token=key)
+        assert await is_refused(place, entry, token=key)
         write_keys(place.keys.root, KeyChanges(tenants=("newcomer",)))
         place.server.reload()
         async with asyncio.timeout(TIMEOUT_S):
-            while await refused(place, entry, token=key):
+            while await is_refused(place, entry, token=key):
                 await asyncio.sleep(0.1)
 
 

@@ -9,7 +9,6 @@ from typing import Final
 
 import pytest
 
-from fairlead_cli.embedded.ports import free_port
 from fairlead_cli.nats_keys import KeyChanges, write_keys
 from fairlead_eventlog.errors import CredentialsUnusable, LogUnavailable
 from fairlead_eventlog.grants.key_directory import KeyDirectory
@@ -18,7 +17,7 @@ from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.identity.scopes import scopes_of
-from fairlead_testing.nats import Server
+from fairlead_testing.nats import Server, run_guarded_server
 from fairlead_testing.nats_probe import probe
 
 pytestmark = pytest.mark.integration
@@ -37,27 +36,23 @@ def keys(tmp_path: Path) -> KeyDirectory:
 
 
 @pytest.fixture
-def guarded(keys: KeyDirectory) -> Iterator[Server]:
+def guarded_server(keys: KeyDirectory) -> Iterator[Server]:
     """A server under the written configuration."""
-    running = Server(keys.root.parent, free_port(), more='include "keys/auth.conf"')
-    running.start()
-    try:
+    with run_guarded_server(keys) as running:
         yield running
-    finally:
-        running.kill()
 
 
 async def test_a_key_is_replaced_while_its_service_stays_connected(
-    guarded: Server, keys: KeyDirectory
+    guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B8: both keys count until the old one is retired; then only the new one does."""
-    new = keys.service_address(guarded.url, "operator")
+    new = keys.service_address(guarded_server.url, "operator")
     old = keep_seed(keys, "operator", new)
     reconnected = asyncio.Event()
     async with open_link(old, name="test") as running:
         running.on_reconnect(reconnected.set)
         write_keys(keys.root, KeyChanges(rotated=("operator",)))
-        guarded.reload()
+        guarded_server.reload()
         await until(new, connected=True)
 
         assert await connects(old)
@@ -67,23 +62,23 @@ async def test_a_key_is_replaced_while_its_service_stays_connected(
         write_keys(keys.root, KeyChanges(rotated=("operator",)))
 
     write_keys(keys.root, KeyChanges(retired=("operator",)))
-    guarded.reload()
+    guarded_server.reload()
     await until(old, connected=False)
     assert await connects(new)
 
 
 async def test_a_revoked_principal_loses_its_connection_at_the_reload(
-    guarded: Server, keys: KeyDirectory
+    guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: the account of a tenant goes with its last principal, and other tenants stay."""
-    address = keys.principal_address(guarded.url, BILLING)
+    address = keys.principal_address(guarded_server.url, BILLING)
     revoked = keep_seed(keys, "acme.service:billing", address)
     async with (
         probe(revoked) as attacker,
-        probe(keys.principal_address(guarded.url, RIVAL)) as other,
+        probe(keys.principal_address(guarded_server.url, RIVAL)) as other,
     ):
         write_keys(keys.root, KeyChanges(removed=("service:billing:acme",)))
-        guarded.reload()
+        guarded_server.reload()
         async with asyncio.timeout(TIMEOUT_S):
             while not attacker.client.is_closed:
                 await asyncio.sleep(0.02)

@@ -76,7 +76,7 @@ def context(eventlog: EventLog) -> CommandContext:
     return CommandContext(eventlog, settings_that_ask())
 
 
-def permission_asked(
+def permission_event(
     call: str = "c1", *, resource: str = "git push", session: str = "ses_1"
 ) -> PermissionAsked:
     request = PermissionRequest(
@@ -90,7 +90,7 @@ def permission_asked(
     return PermissionAsked(request=request, agent="build")
 
 
-def tool_called(call: str) -> ToolCalled:
+def call_event(call: str) -> ToolCalled:
     return ToolCalled(
         assistant_message_id="msg_a",
         call_id=call,
@@ -121,9 +121,9 @@ async def park_session(
             model=ModelRef(provider_id="acme", id="fast"),
             step=1,
         ),
-        tool_called("c1"),
-        tool_called("c2"),
-        permission_asked("c1", session=at.session_id),
+        call_event("c1"),
+        call_event("c2"),
+        permission_event("c1", session=at.session_id),
         *more,
         *((ExecutionReleased(generation=1, reason="parked"),) if at_rest else ()),
         at=at,
@@ -170,7 +170,7 @@ async def test_always_saves_each_pattern_for_the_project_first(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-16, K-17, K-28: the reply and the other asks that it covers follow."""
-    await park_session(context, eventlog, permission_asked("c2", resource="git pull"))
+    await park_session(context, eventlog, permission_event("c2", resource="git pull"))
     project = (await context.load(AT)).profile
     assert project is not None
 
@@ -198,7 +198,7 @@ async def test_always_without_patterns_is_like_once(
 ) -> None:
     """K-18: nothing is saved."""
     await park_session(context, eventlog)
-    bare = permission_asked("c2")
+    bare = permission_event("c2")
     request = bare.request.model_copy(update={"save": None})
     await append_events(eventlog, bare.model_copy(update={"request": request}))
 
@@ -244,7 +244,7 @@ async def test_a_refusal_with_words_settles_its_call_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """E-12, K-20, K-21: the other request still waits."""
-    await park_session(context, eventlog, permission_asked("c2"))
+    await park_session(context, eventlog, permission_event("c2"))
 
     await permission.reply(context, "default", reply("reject", message="not today"))
 
@@ -256,7 +256,7 @@ async def test_a_decline_stops_the_session_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """E-10, K-19, K-23: the same commit answers all other asks of the session."""
-    await park_session(context, eventlog, permission_asked("c2"))
+    await park_session(context, eventlog, permission_event("c2"))
 
     await permission.reply(context, "default", reply("reject", message=""))
 
@@ -319,9 +319,9 @@ async def test_what_waits_is_listed_and_read_from_the_log(
     command = PermissionCommand(session_id="ses_1", request_id="per_c1")
 
     assert (await permission.list_(context, "default", COMMAND)).requests == (
-        permission_asked().request,
+        permission_event().request,
     )
-    assert await permission.get(context, "default", command) == permission_asked().request
+    assert await permission.get(context, "default", command) == permission_event().request
     with pytest.raises(PermissionNotFound):
         await permission.get(
             context, "default", PermissionCommand(session_id="ses_2", request_id="per_c1")
@@ -387,7 +387,7 @@ async def test_an_unknown_agent_may_nothing(context: CommandContext) -> None:
 COLOUR = QuestionInfo(question="Which colour?", header="Colour", options=())
 
 
-def question_asked(call: str | None = "c2") -> QuestionAsked:
+def question_event(call: str | None = "c2") -> QuestionAsked:
     tool = ToolSource(message_id="msg_a", call_id=call) if call else None
     return QuestionAsked(
         request=QuestionRequest(id="que_1", session_id="ses_1", questions=(COLOUR,), tool=tool)
@@ -402,7 +402,7 @@ async def test_an_answer_settles_its_call_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """L-69, N-24, N-25, N-27: no worker takes part, and the same answer again is accepted."""
-    await park_session(context, eventlog, question_asked())
+    await park_session(context, eventlog, question_event())
 
     first = await question.reply(context, "default", answers("red", "own words"))
 
@@ -416,7 +416,7 @@ async def test_an_answer_settles_its_call_in_the_same_commit(
 
 async def test_a_dismissal_stops_the_session(context: CommandContext, eventlog: EventLog) -> None:
     """E-13, L-70, N-24: the same commit answers the open permission, and the model sees nothing."""
-    await park_session(context, eventlog, question_asked())
+    await park_session(context, eventlog, question_event())
     command = QuestionCommand(session_id="ses_1", request_id="que_1")
 
     first = await question.reject(context, "default", command)
@@ -433,7 +433,7 @@ async def test_an_unknown_question_is_not_found(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """N-25, N-26: a question of another session is not found either."""
-    await park_session(context, eventlog, question_asked())
+    await park_session(context, eventlog, question_event())
     await create_session(context, "ses_2")
     foreign = {"session_id": "ses_2", "request_id": "que_1"}
 
@@ -446,7 +446,7 @@ async def test_an_unknown_question_is_not_found(
 
 async def test_an_interrupt_answers_what_waits(context: CommandContext, eventlog: EventLog) -> None:
     """K-26, N-26: the answers are durable, in the commit of the interrupt."""
-    await park_session(context, eventlog, question_asked())
+    await park_session(context, eventlog, question_event())
 
     await interrupt(context, "default", COMMAND)
 
@@ -486,7 +486,7 @@ async def test_a_resume_is_an_answer_to_whether_to_go_on(
 ) -> None:
     """P-01: a resume takes back the question that a crash left."""
     await create_session(context)
-    await append_events(eventlog, question_asked(None))
+    await append_events(eventlog, question_event(None))
 
     await resume(context, "default", COMMAND)
 
@@ -498,7 +498,7 @@ async def test_an_interrupt_of_an_idle_session_takes_its_question_back(
 ) -> None:
     """N-26: the session does nothing, and no question stays open."""
     await create_session(context)
-    await append_events(eventlog, question_asked(None))
+    await append_events(eventlog, question_event(None))
 
     await interrupt(context, "default", COMMAND)
 

@@ -21,7 +21,7 @@ from services.ingest.tests.conftest import CONFIG, create_command, prompt_comman
 QUOTA = {"sessions": 2, "log_bytes": 1000, "pending": 2}
 
 
-def limited(eventlog: EventLog, **totals: int) -> CommandContext:
+def context_with_totals(eventlog: EventLog, **totals: int) -> CommandContext:
     """A context with quotas, where the projector answers with these totals."""
     config = Config.model_validate(CONFIG | {"quota": QUOTA, "tenant": {"free": {"quota": {}}}})
     assert isinstance(eventlog.requests, MemoryRequests)
@@ -37,7 +37,7 @@ async def test_a_tenant_creates_as_many_sessions_as_its_quota_allows_even_in_a_b
     eventlog: EventLog,
 ) -> None:
     """B11: what this process created counts at once, before the projector knows of it."""
-    context = limited(eventlog, sessions=1)
+    context = context_with_totals(eventlog, sessions=1)
     await create(context, "default", create_command(id="ses_1"))
 
     with pytest.raises(LimitReached) as refused:
@@ -59,10 +59,10 @@ async def test_a_prompt_over_a_quota_is_refused_and_an_exact_retry_gets_its_rece
     eventlog: EventLog, quota: str, used: int
 ) -> None:
     """B11: accepted input stays accepted, whatever the tenant uses now."""
-    roomy = limited(eventlog)
+    roomy = context_with_totals(eventlog)
     await create(roomy, "default", create_command(id="ses_1"))
     admitted = await prompt(roomy, "default", prompt_command(id="msg_1"))
-    full = limited(eventlog, **{quota: used})
+    full = context_with_totals(eventlog, **{quota: used})
 
     again = await prompt(full, "default", prompt_command(id="msg_1"))
     with pytest.raises(LimitReached, match="The tenant has"):
@@ -142,7 +142,7 @@ async def test_a_prompt_of_a_principal_over_its_quota_is_refused(
 
 async def test_without_a_projector_all_is_admitted(eventlog: EventLog) -> None:
     """B11: quotas fail open, because accepted work must never wait for a count."""
-    context = limited(eventlog, sessions=9, pending=9)
+    context = context_with_totals(eventlog, sessions=9, pending=9)
     assert isinstance(eventlog.requests, MemoryRequests)
     eventlog.requests.answerers.clear()
 

@@ -88,7 +88,7 @@ def drop_roles(dsn: str, *more: str) -> None:
             admin.execute(sql.SQL("DROP ROLE {}").format(role))
 
 
-def refused(connection: psycopg.Connection[tuple[object, ...]], statement: str) -> bool:
+def is_refused(connection: psycopg.Connection[tuple[object, ...]], statement: str) -> bool:
     try:
         connection.execute(statement.encode())
     except (errors.InsufficientPrivilege, errors.ActiveSqlTransaction):
@@ -109,9 +109,9 @@ def test_the_gateway_reads_views_and_nothing_else(role_dsn: dict[str, str], tabl
             for schema in ("read", "projection")
             for pattern in WRITES
         ]
-        assert [text for text in writes if not refused(connection, text)] == []
-        assert refused(connection, f"SELECT * FROM projection.{table}")  # noqa: S608
-        assert refused(connection, "SELECT * FROM public.fairlead_migration")
+        assert [text for text in writes if not is_refused(connection, text)] == []
+        assert is_refused(connection, f"SELECT * FROM projection.{table}")  # noqa: S608
+        assert is_refused(connection, "SELECT * FROM public.fairlead_migration")
 
 
 @pytest.mark.parametrize("role", [PROJECTOR, GATEWAY])
@@ -119,13 +119,13 @@ def test_a_service_makes_no_objects_and_takes_no_other_role(
     role_dsn: dict[str, str], role: str
 ) -> None:
     with psycopg.connect(role_dsn[role], autocommit=True) as connection:
-        assert [text for text in NEW_OBJECTS if not refused(connection, text)] == []
+        assert [text for text in NEW_OBJECTS if not is_refused(connection, text)] == []
 
 
 def test_the_migrator_is_no_administrator(role_dsn: dict[str, str]) -> None:
     hostile = [text for text in NEW_OBJECTS if text.startswith(("COPY", "CREATE ROLE"))]
     with psycopg.connect(role_dsn[MIGRATOR], autocommit=True) as connection:
-        assert [text for text in hostile if not refused(connection, text)] == []
+        assert [text for text in hostile if not is_refused(connection, text)] == []
 
 
 async def test_a_projector_projects_under_its_own_role(
@@ -172,10 +172,10 @@ async def test_a_service_may_log_in_under_a_name_of_its_own(dsn: str) -> None:
     try:
         with psycopg.connect(make_conninfo(dsn, user="reader"), autocommit=True) as connection:
             connection.execute("SELECT * FROM read.session")
-            assert refused(connection, "SELECT * FROM projection.session")
+            assert is_refused(connection, "SELECT * FROM projection.session")
         with psycopg.connect(make_conninfo(dsn, user="writer"), autocommit=True) as connection:
             connection.execute("DELETE FROM projection.session")
-            assert refused(connection, "SELECT * FROM read.session")
+            assert is_refused(connection, "SELECT * FROM read.session")
     finally:
         drop_roles(dsn, "writer", "reader")
 

@@ -4,10 +4,14 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead_cli.embedded.nats import find_binary
+from fairlead_cli.embedded.ports import free_port
+from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_schema.identity.nats_address import NatsAddress
 
 
@@ -63,3 +67,15 @@ class Server:
         assert self.process is not None
         self.process.kill()
         self.process.wait(10)
+
+
+@contextmanager
+def run_guarded_server(keys: KeyDirectory, more: str = "") -> Iterator[Server]:
+    """Run a server under the grants of a directory of keys, beside that directory."""
+    include = f'include "{keys.root.name}/auth.conf"'
+    server = Server(keys.root.parent, free_port(), more=f"{include}\n{more}")
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()

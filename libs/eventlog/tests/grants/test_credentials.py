@@ -16,7 +16,7 @@ from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.provision import missing_streams
 from fairlead_schema.identity.nats_address import NatsAddress, redact_url
-from fairlead_testing.nats import Server
+from fairlead_testing.nats import Server, run_guarded_server
 from fairlead_testing.nats_tokens import account_key, credentials, operator_key, user_key
 
 pytestmark = pytest.mark.integration
@@ -33,26 +33,22 @@ def keys(tmp_path: Path) -> KeyDirectory:
 
 
 @pytest.fixture
-def guarded(keys: KeyDirectory) -> Iterator[Server]:
-    running = Server(keys.root.parent, free_port(), more='include "keys/auth.conf"')
-    running.start()
-    try:
+def guarded_server(keys: KeyDirectory) -> Iterator[Server]:
+    with run_guarded_server(keys) as running:
         yield running
-    finally:
-        running.kill()
 
 
 async def test_a_key_that_was_replaced_is_read_again_at_the_next_connection(
-    guarded: Server, keys: KeyDirectory
+    guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B8: keys rotate without a restart: new seed, new grants, one reload of the server."""
     seed = keys.seed_file("operator")
     reconnected = asyncio.Event()
-    async with open_link(keys.service_address(guarded.url, "operator"), name="test") as link:
+    async with open_link(keys.service_address(guarded_server.url, "operator"), name="test") as link:
         link.on_reconnect(reconnected.set)
         seed.unlink()
         keys.write(())
-        guarded.reload()
+        guarded_server.reload()
         async with asyncio.timeout(TIMEOUT_S):
             await reconnected.wait()
         assert (await link.api("STREAM.NAMES"))["total"] == 0
@@ -68,30 +64,30 @@ async def test_a_key_that_was_replaced_is_read_again_at_the_next_connection(
     ids=["missing", "rubbish", "empty"],
 )
 async def test_a_key_file_that_cannot_be_used_is_named_and_never_shown(
-    prepare: Callable[[Path], object], reason: str, guarded: Server, tmp_path: Path
+    prepare: Callable[[Path], object], reason: str, guarded_server: Server, tmp_path: Path
 ) -> None:
     """B8: the error names the setting and the file, not what the file holds."""
     path = tmp_path / "wrong.nk"
     prepare(path)
 
     with pytest.raises(CredentialsUnusable, match=reason) as error:
-        await missing_streams(NatsAddress(guarded.url, nkey_file=str(path)))
+        await missing_streams(NatsAddress(guarded_server.url, nkey_file=str(path)))
 
     assert "nats.nkey_file" in str(error.value)
     assert SECRET not in repr(error.value)
 
 
 async def test_an_address_with_a_password_never_shows_the_password(
-    guarded: Server, caplog: pytest.LogCaptureFixture
+    guarded_server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """B8: neither the error nor any log line nor the value itself has the password."""
     caplog.set_level(logging.DEBUG)
-    address = NatsAddress(f"nats://user:{SECRET}@127.0.0.1:{guarded.port}")
+    address = NatsAddress(f"nats://user:{SECRET}@127.0.0.1:{guarded_server.port}")
 
     with pytest.raises(LogUnavailable) as error:
         await missing_streams(address)
 
-    assert f"127.0.0.1:{guarded.port}" in str(error.value)
+    assert f"127.0.0.1:{guarded_server.port}" in str(error.value)
     shown = (str(error.value), repr(error.value), str(address), repr(address), caplog.text)
     assert not any(SECRET in text for text in shown)
 
@@ -161,11 +157,11 @@ async def test_a_connection_is_encrypted_and_both_sides_are_proved(
 
 
 async def test_a_server_without_encryption_is_refused_if_the_settings_demand_it(
-    guarded: Server, keys: KeyDirectory, tmp_path: Path
+    guarded_server: Server, keys: KeyDirectory, tmp_path: Path
 ) -> None:
     """B8: whoever stands between us and NATS cannot talk a client out of TLS."""
     ca, _cert, _key = make_certificates(tmp_path, "ours")
-    address = replace(keys.service_address(guarded.url, "operator"), tls_ca=str(ca))
+    address = replace(keys.service_address(guarded_server.url, "operator"), tls_ca=str(ca))
 
     with pytest.raises(LogUnavailable, match="offers no TLS"):
         await missing_streams(address)

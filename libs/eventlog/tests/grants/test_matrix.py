@@ -5,7 +5,6 @@ from typing import Final
 
 import pytest
 
-from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES, ServiceIdentity
@@ -17,7 +16,7 @@ from fairlead_schema.identity.scopes import scopes_of
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.subjects import Address, commit, log, shard
 from fairlead_service import ids
-from fairlead_testing.nats import Server
+from fairlead_testing.nats import Server, run_guarded_server
 from fairlead_testing.nats_probe import probe
 
 pytestmark = pytest.mark.integration
@@ -141,22 +140,18 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyDirectory:
 
 
 @pytest.fixture(scope="module")
-def guarded(keys: KeyDirectory) -> Iterator[Server]:
+def guarded_server(keys: KeyDirectory) -> Iterator[Server]:
     """A server under the generated configuration."""
-    running = Server(keys.root.parent, free_port(), more='include "keys/auth.conf"')
-    running.start()
-    try:
+    with run_guarded_server(keys) as running:
         yield running
-    finally:
-        running.kill()
 
 
 @pytest.mark.parametrize("identity", SERVICE_IDENTITIES)
 async def test_a_service_uses_its_own_subjects_and_no_others(
-    identity: ServiceIdentity, guarded: Server, keys: KeyDirectory
+    identity: ServiceIdentity, guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: a service that is taken over reaches only what it needs for its work."""
-    async with probe(keys.service_address(guarded.url, identity)) as service:
+    async with probe(keys.service_address(guarded_server.url, identity)) as service:
         # A publish to a wildcard is a mistake of the client, so it is not tried.
         published = {name: subject for name, subject in PUBLISHED.items() if name != "all"}
 
@@ -164,22 +159,22 @@ async def test_a_service_uses_its_own_subjects_and_no_others(
         assert await service.subscribe(SUBJECTS) == MAY_SUBSCRIBE[identity]
 
 
-async def test_a_stranger_is_refused_at_the_door(guarded: Server) -> None:
+async def test_a_stranger_is_refused_at_the_door(guarded_server: Server) -> None:
     """B9: nobody without a key connects, so there is no subject to try."""
     with pytest.raises(LogUnavailable, match=r"(?i)authorization violation"):
-        async with open_link(guarded.address, name="stranger"):
+        async with open_link(guarded_server.address, name="stranger"):
             pytest.fail("a stranger connected")
 
 
 @pytest.mark.parametrize("principal", PRINCIPALS, ids=lambda principal: principal.name)
 async def test_a_client_of_a_tenant_reaches_nothing_of_the_platform(
-    principal: Principal, guarded: Server, keys: KeyDirectory
+    principal: Principal, guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: the log, the queues, the buckets and the API of streams belong to the services."""
     own = {"prompt", "own verb of ingest", "own verb of tools"} if principal is ACME else set()
     heard = {"event", "receipt", "delta"} if principal.tenant == "acme" else set()
     served = {"app"} if principal is ACME else set()
-    async with probe(keys.principal_address(guarded.url, principal)) as client:
+    async with probe(keys.principal_address(guarded_server.url, principal)) as client:
         published = {name: subject for name, subject in PUBLISHED.items() if name != "all"}
 
         assert await client.publish(published) == own
@@ -188,13 +183,13 @@ async def test_a_client_of_a_tenant_reaches_nothing_of_the_platform(
 
 @pytest.mark.parametrize("principal", PRINCIPALS, ids=lambda principal: principal.name)
 async def test_a_client_calls_the_verbs_of_its_scopes_in_its_own_name(
-    principal: Principal, guarded: Server, keys: KeyDirectory
+    principal: Principal, guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: grants follow the table of verbs, so HTTP and NATS cannot drift apart."""
     allowed = {
         verb for verb, rule in VERBS.items() if rule.scope is not None and principal.may(rule.scope)
     }
-    async with probe(keys.principal_address(guarded.url, principal)) as client:
+    async with probe(keys.principal_address(guarded_server.url, principal)) as client:
         for tenant, name, expected in (
             (principal.tenant, principal.name, allowed),
             (principal.tenant, "key:another", set[str]()),
@@ -204,18 +199,20 @@ async def test_a_client_calls_the_verbs_of_its_scopes_in_its_own_name(
             assert await client.publish(verbs) == expected
 
 
-async def test_a_reply_subject_is_no_way_into_the_log(guarded: Server, keys: KeyDirectory) -> None:
+async def test_a_reply_subject_is_no_way_into_the_log(
+    guarded_server: Server, keys: KeyDirectory
+) -> None:
     """B9: in one account the server would store its acknowledgement where the reply points.
 
     Tenants have accounts of their own, so that the reply stays in the account of the client.
     """
-    await provision(keys.service_address(guarded.url, "provision"))
+    await provision(keys.service_address(guarded_server.url, "provision"))
     at = Address("rival", ids.session_id())
-    operator = keys.service_address(guarded.url, "operator")
+    operator = keys.service_address(guarded_server.url, "operator")
     async with (
         connect(operator, name="test") as eventlog,
         open_link(operator, name="test") as link,
-        probe(keys.principal_address(guarded.url, ACME)) as attacker,
+        probe(keys.principal_address(guarded_server.url, ACME)) as attacker,
     ):
         before = (await link.api("STREAM.INFO.PROMPTS"))["state"]["messages"]
         await attacker.client.publish("fairlead.prompt.acme.ses_x", b"{}", reply=log(at))
@@ -229,14 +226,16 @@ async def test_a_reply_subject_is_no_way_into_the_log(guarded: Server, keys: Key
         assert sum(positions) == 0
 
 
-async def test_the_gateway_has_no_way_into_the_log(guarded: Server, keys: KeyDirectory) -> None:
+async def test_the_gateway_has_no_way_into_the_log(
+    guarded_server: Server, keys: KeyDirectory
+) -> None:
     """B9: the service that faces the network names the log as the reply of everything it may ask."""
-    await provision(keys.service_address(guarded.url, "provision"))
-    operator = keys.service_address(guarded.url, "operator")
+    await provision(keys.service_address(guarded_server.url, "provision"))
+    operator = keys.service_address(guarded_server.url, "operator")
     at = Address("acme", ids.session_id())
     async with (
         connect(operator, name="test") as eventlog,
-        probe(keys.service_address(guarded.url, "gateway")) as attacker,
+        probe(keys.service_address(guarded_server.url, "gateway")) as attacker,
     ):
         for request in (
             f"{API}.STREAM.MSG.GET.LOG-0",
@@ -252,14 +251,14 @@ async def test_the_gateway_has_no_way_into_the_log(guarded: Server, keys: KeyDir
 
 
 async def test_the_gateway_reads_the_log_from_its_own_account(
-    guarded: Server, keys: KeyDirectory
+    guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: reads in one answer and in many, live commits, and the word that nobody serves a verb."""
-    await provision(keys.service_address(guarded.url, "provision"))
+    await provision(keys.service_address(guarded_server.url, "provision"))
     at = Address("acme", ids.session_id())
     async with (
-        open_link(keys.service_address(guarded.url, "operator"), name="test") as writer,
-        open_link(keys.service_address(guarded.url, "gateway"), name="test") as reader,
+        open_link(keys.service_address(guarded_server.url, "operator"), name="test") as writer,
+        open_link(keys.service_address(guarded_server.url, "gateway"), name="test") as reader,
     ):
         live = await reader.client.subscribe(commit(at))
         await reader.client.flush()

@@ -9,7 +9,6 @@ from typing import Any, Final
 import pytest
 from nats.aio.msg import Msg
 
-from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.grants.tenants import (
@@ -23,7 +22,7 @@ from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.provision import provision
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.identity.scopes import scopes_of
-from fairlead_testing.nats import Server
+from fairlead_testing.nats import Server, run_guarded_server
 from fairlead_testing.nats_probe import Probe, probe
 
 pytestmark = pytest.mark.integration
@@ -44,16 +43,10 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyDirectory:
 
 
 @pytest.fixture
-def guarded(keys: KeyDirectory) -> Iterator[Server]:
+def guarded_server(keys: KeyDirectory) -> Iterator[Server]:
     """A server under the generated configuration."""
-    running = Server(
-        keys.root.parent, free_port(), more='include "keys/auth.conf"\nmax_payload: 8MB'
-    )
-    running.start()
-    try:
+    with run_guarded_server(keys, "max_payload: 8MB") as running:
         yield running
-    finally:
-        running.kill()
 
 
 @dataclass
@@ -100,11 +93,11 @@ async def until_closed(attacker: Probe) -> None:
 
 
 async def test_a_tenant_cannot_take_all_connections_of_the_server(
-    guarded: Server, keys: KeyDirectory
+    guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: the account of a tenant has a limit, so that services and other tenants still connect."""
     async with AsyncExitStack() as open_connections:
-        attacker = keys.principal_address(guarded.url, ADMIN)
+        attacker = keys.principal_address(guarded_server.url, ADMIN)
         for _ in range(CLIENT_CONNECTIONS_MAX):
             client = await open_client(attacker, name="test")
             open_connections.push_async_callback(client.close)
@@ -112,17 +105,17 @@ async def test_a_tenant_cannot_take_all_connections_of_the_server(
         with pytest.raises(LogUnavailable):
             await open_client(attacker, name="test")
         for other in (
-            keys.principal_address(guarded.url, RIVAL),
-            keys.service_address(guarded.url, "ingest"),
+            keys.principal_address(guarded_server.url, RIVAL),
+            keys.service_address(guarded_server.url, "ingest"),
         ):
             await (await open_client(other, name="test")).close()
 
 
 async def test_a_client_with_too_many_subscriptions_is_disconnected(
-    guarded: Server, keys: KeyDirectory
+    guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: one connection cannot fill the server with subscriptions."""
-    async with probe(keys.principal_address(guarded.url, ADMIN)) as attacker:
+    async with probe(keys.principal_address(guarded_server.url, ADMIN)) as attacker:
         for number in range(CLIENT_SUBSCRIPTIONS_MAX + 1):
             await attacker.client.subscribe(f"fairlead.app.acme.{number}")
 
@@ -130,10 +123,10 @@ async def test_a_client_with_too_many_subscriptions_is_disconnected(
 
 
 async def test_a_client_with_a_message_of_the_size_of_a_commit_is_disconnected(
-    guarded: Server, keys: KeyDirectory
+    guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: services exchange larger messages than the clients of tenants."""
-    async with probe(keys.principal_address(guarded.url, ADMIN)) as attacker:
+    async with probe(keys.principal_address(guarded_server.url, ADMIN)) as attacker:
         attacker.client._max_payload = 2 * CLIENT_PAYLOAD_BYTES_MAX  # noqa: SLF001 - a hostile one
         too_large = bytes(CLIENT_PAYLOAD_BYTES_MAX + 1)
         await attacker.client.publish("fairlead.prompt.acme.ses_x", too_large)
@@ -152,15 +145,15 @@ async def test_a_client_with_a_message_of_the_size_of_a_commit_is_disconnected(
     ],
 )
 async def test_an_answer_never_becomes_a_request_in_the_name_of_another(
-    target: str, guarded: Server, keys: KeyDirectory
+    target: str, guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: a viewer names the subject of an admin as the reply of everything that it may ask.
 
     Some answers have no body, and a verb takes those for an empty command.
     """
     async with (
-        platform(guarded, keys) as services,
-        probe(keys.principal_address(guarded.url, VIEWER)) as attacker,
+        platform(guarded_server, keys) as services,
+        probe(keys.principal_address(guarded_server.url, VIEWER)) as attacker,
     ):
         before = [await stored(services.link, stream) for stream in ("PROMPTS", "LOG-1")]
         await services.link.store("fairlead.event.acme.ses_x.created", b'{"sessionID":"ses_x"}')
@@ -181,13 +174,13 @@ async def test_an_answer_never_becomes_a_request_in_the_name_of_another(
 
 
 async def test_a_viewer_cannot_acknowledge_the_events_of_another_principal(
-    guarded: Server, keys: KeyDirectory
+    guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: an empty answer is an acknowledgement if it reaches the subject of one."""
     async with (
-        platform(guarded, keys) as services,
-        probe(keys.principal_address(guarded.url, ADMIN)) as owner,
-        probe(keys.principal_address(guarded.url, VIEWER)) as attacker,
+        platform(guarded_server, keys) as services,
+        probe(keys.principal_address(guarded_server.url, ADMIN)) as owner,
+        probe(keys.principal_address(guarded_server.url, VIEWER)) as attacker,
     ):
         await services.link.store("fairlead.event.acme.ses_x.created", b"{}")
         feed = await owner.client.jetstream().pull_subscribe_bind(
@@ -208,7 +201,7 @@ async def test_a_viewer_cannot_acknowledge_the_events_of_another_principal(
 
 
 async def test_a_client_hears_no_answer_of_others_and_steals_no_request(
-    guarded: Server, keys: KeyDirectory
+    guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: inboxes, reply subjects of the server and the queues of services are closed to clients."""
     subjects = (
@@ -219,7 +212,7 @@ async def test_a_client_hears_no_answer_of_others_and_steals_no_request(
         *("fairlead.app.>", "fairlead.app.acme.>", "fairlead.app.rival.>", "fairlead.prompt.>"),
         *("fairlead.api.acme.session.get", "fairlead.commit.acme.>", "$JS.EVENT.ADVISORY.>"),
     )
-    async with probe(keys.principal_address(guarded.url, VIEWER)) as attacker:
+    async with probe(keys.principal_address(guarded_server.url, VIEWER)) as attacker:
         assert await attacker.subscribe({subject: subject for subject in subjects}) == set()
         attacker.refused.clear()
         for queue in ("ingest", "tools"):
@@ -229,7 +222,9 @@ async def test_a_client_hears_no_answer_of_others_and_steals_no_request(
         assert ("subscription", "fairlead.as.*.*.session.get") in attacker.refused
 
 
-async def test_the_reply_of_a_broadcast_leads_nowhere(guarded: Server, keys: KeyDirectory) -> None:
+async def test_the_reply_of_a_broadcast_leads_nowhere(
+    guarded_server: Server, keys: KeyDirectory
+) -> None:
     """B9: a client may answer what it receives, but its answer stays in the account of its tenant."""
     heard: list[bytes] = []
 
@@ -237,8 +232,8 @@ async def test_the_reply_of_a_broadcast_leads_nowhere(guarded: Server, keys: Key
         heard.append(msg.data)
 
     async with (
-        platform(guarded, keys) as services,
-        probe(keys.principal_address(guarded.url, VIEWER)) as attacker,
+        platform(guarded_server, keys) as services,
+        probe(keys.principal_address(guarded_server.url, VIEWER)) as attacker,
     ):
         events = await attacker.client.subscribe("fairlead.event.acme.>")
         await attacker.client.flush()

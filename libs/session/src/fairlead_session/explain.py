@@ -6,7 +6,7 @@ from fairlead_schema.commands.quota import QuotaLimits, QuotaName, TenantTotals
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.model import Model
 from fairlead_session.calls.subagents import child_for
-from fairlead_session.execution.quota import PROMPT_QUOTAS, find_reached
+from fairlead_session.execution.quota import PROMPT_QUOTAS, find_reached_quota
 from fairlead_session.execution.rest import REST_RULES, rest_rule
 from fairlead_session.execution.retry import keeps_backoff
 from fairlead_session.next_move import wake_has_work
@@ -100,8 +100,8 @@ def add_quotas(explanation: Explanation, limits: QuotaLimits, totals: TenantTota
     needed: tuple[QuotaName, ...] = ("turns",) if explanation.state == "queued" else ()
     if explanation.code in {"tool", "calls"}:
         needed = ("calls",)
-    waits = find_reached(limits, totals, needed)
-    refused = find_reached(limits, totals, PROMPT_QUOTAS)
+    waits = find_reached_quota(limits, totals, needed)
+    refused = find_reached_quota(limits, totals, PROMPT_QUOTAS)
     reason, next_ = explanation.reason, explanation.next
     if waits is not None:
         reason, next_ = f"{reason} What has not begun waits: {waits.sentence}.", waits.remedy

@@ -13,7 +13,7 @@ from fairlead_schema.commands.quota import (
 from fairlead_session.execution.quota import (
     CREATE_QUOTAS,
     PROMPT_QUOTAS,
-    find_reached,
+    find_reached_quota,
     quota_uses,
 )
 from fairlead_session.explain import Code, Explanation, State, add_quotas
@@ -24,12 +24,12 @@ def test_a_quota_is_reached_when_all_of_it_is_used(quota: QuotaName) -> None:
     """B11: one less than allowed is not reached; zero allowed is reached at once."""
     limits, empty = QuotaLimits.model_validate({quota: 3}), QuotaLimits.model_validate({quota: 0})
 
-    below = find_reached(limits, TenantTotals.model_validate({quota: 2}), QUOTAS)
-    at = find_reached(limits, TenantTotals.model_validate({quota: 3}), QUOTAS)
+    below = find_reached_quota(limits, TenantTotals.model_validate({quota: 2}), QUOTAS)
+    at = find_reached_quota(limits, TenantTotals.model_validate({quota: 3}), QUOTAS)
 
     assert below is None
     assert at == QuotaReached(quota, 3, 3)
-    assert find_reached(empty, TenantTotals(), QUOTAS) == QuotaReached(quota, 0, 0)
+    assert find_reached_quota(empty, TenantTotals(), QUOTAS) == QuotaReached(quota, 0, 0)
     assert f"raise `{quota}`" in at.remedy
     assert "3 of 3" in at.sentence
 
@@ -37,14 +37,14 @@ def test_a_quota_is_reached_when_all_of_it_is_used(quota: QuotaName) -> None:
 def test_without_limits_nothing_is_reached() -> None:
     totals = TenantTotals.model_validate(dict.fromkeys(QUOTAS, 10**15))
 
-    assert find_reached(QuotaLimits(), totals, QUOTAS) is None
+    assert find_reached_quota(QuotaLimits(), totals, QUOTAS) is None
 
 
 def test_a_prompt_and_a_session_need_only_their_own_quotas() -> None:
     limits, totals = QuotaLimits(sessions=1, pending=1), TenantTotals(sessions=1)
 
-    assert find_reached(limits, totals, PROMPT_QUOTAS) is None
-    assert find_reached(limits, totals, CREATE_QUOTAS) == QuotaReached("sessions", 1, 1)
+    assert find_reached_quota(limits, totals, PROMPT_QUOTAS) is None
+    assert find_reached_quota(limits, totals, CREATE_QUOTAS) == QuotaReached("sessions", 1, 1)
 
 
 def test_a_principal_has_its_own_quotas_and_a_refusal_says_so() -> None:
@@ -52,7 +52,7 @@ def test_a_principal_has_its_own_quotas_and_a_refusal_says_so() -> None:
     totals = TenantTotals(principal="key:ann", sessions=2)
     limits = QuotaLimits(sessions=2)
 
-    reached = find_reached(limits, totals, CREATE_QUOTAS)
+    reached = find_reached_quota(limits, totals, CREATE_QUOTAS)
 
     assert reached == QuotaReached("sessions", 2, 2, "principal")
     assert reached.name == "principal.sessions"

@@ -28,7 +28,7 @@ def asked(id_: str) -> PermissionAsked:
     return PermissionAsked(request=request, agent="build")
 
 
-def replied(id_: str, reply: Reply = "once") -> PermissionReplied:
+def permission_reply(id_: str, reply: Reply = "once") -> PermissionReplied:
     return PermissionReplied(request_id=id_, reply=reply)
 
 
@@ -40,7 +40,7 @@ def fold(items: list[Recorded]) -> Session:
 
 
 def test_explain_says_who_gave_the_newest_permission() -> None:
-    session = fold(log((asked("per_1"), None), (replied("per_1"), ADA)))
+    session = fold(log((asked("per_1"), None), (permission_reply("per_1"), ADA)))
 
     explanation = explain(session)
 
@@ -53,9 +53,9 @@ def test_a_rejection_does_not_change_who_approved() -> None:
     session = fold(
         log(
             (asked("per_1"), None),
-            (replied("per_1", "always"), ADA),
+            (permission_reply("per_1", "always"), ADA),
             (asked("per_2"), None),
-            (replied("per_2", "reject"), "key:ci"),
+            (permission_reply("per_2", "reject"), "key:ci"),
         )
     )
 
@@ -63,7 +63,7 @@ def test_a_rejection_does_not_change_who_approved() -> None:
 
 
 def test_explain_of_an_older_log_names_nobody() -> None:
-    explanation = explain(fold(log((asked("per_1"), None), (replied("per_1"), None))))
+    explanation = explain(fold(log((asked("per_1"), None), (permission_reply("per_1"), None))))
 
     assert explanation.approved_by is None
     assert "approved" not in explanation.reason
@@ -81,10 +81,10 @@ def test_explain_of_an_older_log_names_nobody() -> None:
 def test_an_approval_without_a_principal_is_a_violation_where_callers_are_named(
     reply: Reply, by: str | None, rules: list[str]
 ) -> None:
-    items = log((asked("per_1"), ADA), (replied("per_1", reply), by))
+    items = log((asked("per_1"), ADA), (permission_reply("per_1", reply), by))
 
     assert [violation.rule for violation in verify(items)] == rules
 
 
 def test_a_log_without_callers_stays_valid() -> None:
-    assert verify(log((asked("per_1"), None), (replied("per_1"), None))) == []
+    assert verify(log((asked("per_1"), None), (permission_reply("per_1"), None))) == []

@@ -96,7 +96,7 @@ def ask(
     return then(session, event)
 
 
-def replied(
+def permission_reply(
     session: Session,
     reply: Reply,
     message: str | None = None,
@@ -196,7 +196,7 @@ def test_needs_are_asked_one_after_another() -> None:
 def test_a_call_waits_while_a_person_is_asked_and_only_then() -> None:
     """K-13, K-15: no worker begins it; once permitted it begins."""
     waiting = ask(session())
-    permitted = then(waiting, *events(replied(waiting, "once")))
+    permitted = then(waiting, *events(permission_reply(waiting, "once")))
 
     assert begin_call(waiting) == WaitsForPerson()
     assert isinstance(begin_call(permitted), Begin)
@@ -207,7 +207,7 @@ def test_once_answers_that_request_alone() -> None:
     """K-15: the other call goes on waiting."""
     waiting = ask(ask(session("call_1", "call_2")), "call_2")
 
-    events_ = events(replied(waiting, "once"))
+    events_ = events(permission_reply(waiting, "once"))
 
     assert events_ == (PermissionReplied(request_id="per_call_1", reply="once"),)
     assert [call.call_id for call in ready_calls(then(waiting, *events_))] == ["call_1"]
@@ -224,13 +224,13 @@ def test_always_also_answers_what_is_allowed_by_now_in_the_session() -> None:
     )
     rules = (*ASKING, PermissionRule(action="vcs", resource="git reset", effect="deny"))
 
-    events_ = events(replied(waiting, "always", rules=rules, saved=saved))
+    events_ = events(permission_reply(waiting, "always", rules=rules, saved=saved))
 
     assert events_ == (
         PermissionReplied(request_id="per_call_1", reply="always"),
         PermissionReplied(request_id="per_call_2", reply="always"),
     )
-    assert events(replied(waiting, "always")) == events_[:1]
+    assert events(permission_reply(waiting, "always")) == events_[:1]
 
 
 def test_a_request_is_looked_at_again_by_its_own_agents_rules() -> None:
@@ -254,7 +254,7 @@ def test_a_refusal_with_words_fails_that_call_alone_and_tells_the_model() -> Non
     """E-12, K-20, K-21, K-22: the words arrive; the other request goes on waiting."""
     waiting = ask(ask(session("call_1", "call_2")), "call_2")
 
-    events_ = events(replied(waiting, "reject", "use the API"))
+    events_ = events(permission_reply(waiting, "reject", "use the API"))
     after = then(waiting, *events_)
 
     assert [event.type for event in events_] == ["permission.replied", "tool.failed"]
@@ -279,7 +279,7 @@ def test_a_decline_stops_the_session_and_answers_everything_else(message: str | 
     )
     waiting = then(waiting, finished, released("parked"))
 
-    events_ = events(replied(waiting, "reject", message))
+    events_ = events(permission_reply(waiting, "reject", message))
     declined = then(waiting, *events_)
     stopped = then(
         declined, claimed(2), *recovery.stop_open_work(declined), released("declined", 2)
@@ -302,7 +302,7 @@ def test_nothing_of_the_step_is_left_open_by_a_decline() -> None:
     """E-10, E-11: the calls fail as interrupted and the step ends durably, in one commit."""
     waiting = ask(session())
 
-    declined = then(waiting, *events(replied(waiting, "reject")))
+    declined = then(waiting, *events(permission_reply(waiting, "reject")))
     settled = recovery.stop_open_work(declined)
 
     assert [event.type for event in settled] == ["tool.failed", "step.failed"]
@@ -339,9 +339,9 @@ def test_the_same_reply_again_changes_nothing_and_another_is_too_late(
 ) -> None:
     """K-24: a client may lose the answer to its reply; a different one finds nothing pending."""
     waiting = ask(session())
-    after = then(waiting, *events(replied(waiting, *first)))
+    after = then(waiting, *events(permission_reply(waiting, *first)))
 
-    again = replied(after, second[0], second[1] or None)
+    again = permission_reply(after, second[0], second[1] or None)
 
     assert again == (() if same else AskNotPending())
 
@@ -350,7 +350,7 @@ def test_what_was_never_asked_is_not_pending() -> None:
     """K-24, K-34, N-25: unknown, and what another session asked, which is unknown here."""
     session_ = session()
 
-    assert replied(session_, "once") == AskNotPending()
+    assert permission_reply(session_, "once") == AskNotPending()
     assert (
         asks.answer_question(session_, QuestionReplied(request_id="que_1", answers=()))
         == AskNotPending()
@@ -481,7 +481,7 @@ def test_a_request_from_outside_stops_nothing_when_it_is_declined() -> None:
     request = PermissionRequest(id="per_x", session_id="ses_1", action="deploy", resources=("*",))
     waiting = given(CREATED, PermissionAsked(request=request, agent="build"))
 
-    events_ = events(replied(waiting, "reject", id_="per_x"))
+    events_ = events(permission_reply(waiting, "reject", id_="per_x"))
 
     assert events_ == (PermissionReplied(request_id="per_x", reply="reject"),)
     assert not waits_for_people(waiting)
@@ -509,7 +509,7 @@ def test_whatever_people_answer_every_request_is_answered_once(steps: list[str])
                 asks.permission_for_call("ses_1", ready_calls(session_)[0], BASH, f"per_{minted}"),
             )
         elif step != "ask" and waiting is not None:
-            new = events(replied(session_, *replies[step], id_=waiting))
+            new = events(permission_reply(session_, *replies[step], id_=waiting))
         session_, log = then(session_, *new), [*log, *new]
         assert (
             len(session_.asks.permissions) <= len(session_.calls) or session_.execution.interrupted

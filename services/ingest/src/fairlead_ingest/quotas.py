@@ -14,7 +14,7 @@ from fairlead_schema.ids import TenantId
 from fairlead_service.config.configuration import Config
 from fairlead_service.quota_metrics import QUOTA_REACHED, QUOTA_UNKNOWN
 from fairlead_service.rpc.caller import current_caller
-from fairlead_session.execution.quota import find_reached
+from fairlead_session.execution.quota import find_reached_quota
 
 
 class QuotaCheck:
@@ -24,7 +24,7 @@ class QuotaCheck:
         self._totals = totals
         self._config = config
 
-    async def find_reached(
+    async def find_reached_quota(
         self, tenant: TenantId, quotas: Iterable[QuotaName]
     ) -> QuotaReached | None:
         """The first of some quotas of the tenant, then of the caller, that allows no more."""
@@ -55,7 +55,7 @@ class QuotaCheck:
         if totals is None:
             QUOTA_UNKNOWN.inc()
             return None
-        return find_reached(limits, totals, limited)
+        return find_reached_quota(limits, totals, limited)
 
 
 def quota_error(reached: QuotaReached) -> LimitReached:

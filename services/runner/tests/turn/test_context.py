@@ -20,7 +20,7 @@ async def nonsense(_body: bytes) -> bytes:
     return b"not an answer"
 
 
-async def refused(_body: bytes) -> bytes:
+async def refuse(_body: bytes) -> bytes:
     return b'{"error":{"_tag":"InvalidRequestError","message":"no"}}'
 
 
@@ -33,7 +33,7 @@ async def hung(_body: bytes) -> bytes:
     raise AssertionError("never answered")
 
 
-@pytest.mark.parametrize("answer", [None, nonsense, refused, empty, hung])
+@pytest.mark.parametrize("answer", [None, nonsense, refuse, empty, hung])
 async def test_without_context_the_input_stays_pending(world: World, answer: object) -> None:
     """B-20, F-27: nobody there, nonsense, a refusal or silence all rest the session."""
     world.config["runner"] = {"observe_timeout_s": 0.01}

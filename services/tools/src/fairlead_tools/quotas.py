@@ -71,7 +71,7 @@ class OutputQuota:
         self._limits = limits
         self._known: dict[TenantId, tuple[float, int]] = {}
 
-    async def find_reached(self, tenant: TenantId) -> QuotaReached | None:
+    async def find_reached_quota(self, tenant: TenantId) -> QuotaReached | None:
         """The quota, if the tenant has stored as much as it may."""
         allowed = self._limits(tenant).output_bytes
         if allowed is None:

@@ -147,7 +147,7 @@ async def effect_on(config: Config, tool: Tool, place: Path, **fields: object) -
     return next(effect for effect in ("deny", "ask", "allow") if effect in effects)
 
 
-def shipped(path: Path) -> Config:
+def load_shipped_config(path: Path) -> Config:
     return load(path, {})
 
 
@@ -159,7 +159,7 @@ def test_the_table_holds_at_least_a_hundred_entries() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_hostile_command_needs_a_person(path: Path, command: str) -> None:
     """B7: no spelling passes for one of the allowed commands."""
-    assert effect(shipped(path).rules("build"), "bash", command) == "ask"
+    assert effect(load_shipped_config(path).rules("build"), "bash", command) == "ask"
 
 
 @pytest.mark.parametrize("command", [text for text in COMMANDS if re.search(r"\brm[ \t,]", text)])
@@ -175,7 +175,7 @@ def test_a_denied_command_is_found_inside_another(command: str) -> None:
 @pytest.mark.parametrize("path", SHIPPED, ids=["compose", "kubernetes"])
 @pytest.mark.parametrize("command", HARMLESS)
 def test_the_listed_commands_run(path: Path, command: str) -> None:
-    assert effect(shipped(path).rules("build"), "bash", command) == "allow"
+    assert effect(load_shipped_config(path).rules("build"), "bash", command) == "allow"
 
 
 @pytest.mark.parametrize("path", [None, *SHIPPED], ids=["built-in", "compose", "kubernetes"])
@@ -184,7 +184,7 @@ async def test_a_hostile_path_needs_a_person_or_is_refused(
     place: Path, path: Path | None, name: str, expected: str
 ) -> None:
     """B7: no shipped file erases the asks for `.env` files and for paths outside the location."""
-    config = Config() if path is None else shipped(path)
+    config = Config() if path is None else load_shipped_config(path)
     spelled = name.format(root=place)
 
     assert await effect_on(config, read.tool(), place, path=spelled) == expected
@@ -193,7 +193,7 @@ async def test_a_hostile_path_needs_a_person_or_is_refused(
 @pytest.mark.parametrize("path", SHIPPED, ids=["compose", "kubernetes"])
 def test_no_shipped_rule_is_about_everything(path: Path) -> None:
     """B7: `{*, *, allow}` came last and erased the asks of the built-in rules."""
-    config = shipped(path)
+    config = load_shipped_config(path)
     added = (*config.permissions, *(r for a in config.agent.values() for r in a.permissions))
 
     assert added
@@ -203,7 +203,7 @@ def test_no_shipped_rule_is_about_everything(path: Path) -> None:
 @pytest.mark.parametrize("path", SHIPPED, ids=["compose", "kubernetes"])
 async def test_a_call_is_judged_as_a_worker_judges_it(place: Path, path: Path) -> None:
     """B7: the needs of real calls, not only texts."""
-    config = shipped(path)
+    config = load_shipped_config(path)
     # A sandbox would refuse the directory outside before anybody is asked.
     unconfined = config.tools.model_copy(update={"sandbox": "none"})
     shell = bash.tool(unconfined, open_private_directory(str(place.parent / "private")))

@@ -20,7 +20,7 @@ CREATE_QUOTAS: Final[tuple[QuotaName, ...]] = ("sessions", "log_bytes")
 """The quotas that a new session needs."""
 
 
-def find_reached(
+def find_reached_quota(
     limits: QuotaLimits, totals: TenantTotals, quotas: Iterable[QuotaName]
 ) -> QuotaReached | None:
     """The first of some quotas that allows no more."""

@@ -152,7 +152,7 @@ class OutputRetention:
 
     async def _store(self, at: Address, source: TextSource, mime: str) -> str | None:
         """The path of the stored output; None if it cannot be stored in time, or over the quota."""
-        reached = None if self.quota is None else await self.quota.find_reached(at.tenant)
+        reached = None if self.quota is None else await self.quota.find_reached_quota(at.tenant)
         if reached is not None:
             OUTPUTS_CUT.inc()
             extra = {"session_id": at.session_id, "reason": reached.sentence}

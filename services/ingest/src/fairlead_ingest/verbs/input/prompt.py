@@ -43,7 +43,7 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
     resolved = resolve_prompt(context, command.prompt)
     message_id = command.id or ids.message_id()
     assumed = None if command.id is None else await _bind_id(context, at, command.id)
-    reached = await context.quotas.find_reached(tenant, PROMPT_QUOTAS)
+    reached = await context.quotas.find_reached_quota(tenant, PROMPT_QUOTAS)
 
     def decide(session: Session) -> Events | AdmissionRefusal:
         _check_model(context, session)

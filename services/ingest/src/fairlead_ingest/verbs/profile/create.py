@@ -36,7 +36,7 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSessio
     session = await context.load(at) if command.id else None
     if session is not None and session.profile is not None:
         return info(session)
-    if (reached := await context.quotas.find_reached(tenant, CREATE_QUOTAS)) is not None:
+    if (reached := await context.quotas.find_reached_quota(tenant, CREATE_QUOTAS)) is not None:
         raise quota_error(reached)
     created, limits = _created_event(context.settings.config, tenant, command), _limits(command)
     restrictions = current_restrictions()
