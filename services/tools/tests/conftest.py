@@ -49,8 +49,9 @@ from fairlead_service.rpc.answers import Answerer, Command
 from fairlead_session.calls.snapshot import snapshot_call
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
+from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.timings import CallTimings
-from fairlead_tools.calls.worker import ToolWorker
+from fairlead_tools.calls.worker import DEFAULT_POLICY, ToolWorker
 from fairlead_tools.registry.application.verbs import REFUSALS
 from fairlead_tools.registry.registry import Registry
 from fairlead_tools.registry.tool import CallContext, Tool
@@ -141,9 +142,11 @@ class Harness:
     """Whether requests carry a snapshot of their call, as those of a runner do."""
     timings: CallTimings = field(default_factory=CallTimings)
 
-    def worker(self, name: str = "wkr_a") -> ToolWorker:
+    def worker(self, name: str = "wkr_a", policy: CallPolicy = DEFAULT_POLICY) -> ToolWorker:
         self.liveness.alive.add(name)
-        return ToolWorker(name, self.eventlog, self.registry, self.settings, timings=self.timings)
+        return ToolWorker(
+            name, self.eventlog, self.registry, self.settings, policy, timings=self.timings
+        )
 
     async def write(self, *events: SessionEvent, at: Address = AT) -> None:
         """Append events as another process would."""

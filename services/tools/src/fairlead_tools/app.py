@@ -84,9 +84,8 @@ class ToolsService:
                 eventlog,
                 self.registry,
                 config.tools,
-                CallPolicy(config.rules, config.roots),
+                CallPolicy(config.rules, config.roots, config.quotas),
             )
-            worker.lifecycle.quotas.keep(config.quotas)
             records = ToolRecords(
                 eventlog.tool_registrations, self.registry, partial(tool_from_record, eventlog)
             )

@@ -20,22 +20,15 @@ TENANTS_MAX: Final = 10_000
 UNLIMITED: Final = QuotaLimits()
 
 LimitsOf: TypeAlias = Callable[[TenantId], QuotaLimits]
+"""The quotas of a tenant."""
 
 
 class TenantQuotas:
-    """What one worker does to keep the quotas of tenants. At first nothing is limited."""
+    """What one worker does to keep the quotas of tenants."""
 
-    def __init__(self, eventlog: EventLog) -> None:
-        self._limits: LimitsOf = lambda _tenant: UNLIMITED
-        self.calls = CallQuota(TenantTotalsReader(eventlog.requests), self._limits_of)
-        self.outputs = OutputQuota(eventlog.outputs, self._limits_of)
-
-    def keep(self, limits: LimitsOf) -> None:
-        """Keep these limits from now on."""
-        self._limits = limits
-
-    def _limits_of(self, tenant: TenantId) -> QuotaLimits:
-        return self._limits(tenant)
+    def __init__(self, eventlog: EventLog, limits: LimitsOf) -> None:
+        self.calls = CallQuota(TenantTotalsReader(eventlog.requests), limits)
+        self.outputs = OutputQuota(eventlog.outputs, limits)
 
 
 class CallQuota:

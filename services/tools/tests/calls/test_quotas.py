@@ -8,9 +8,11 @@ from fairlead_schema import subjects
 from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_schema.events import ToolStarted
 from fairlead_schema.tools.content import TextContent
+from fairlead_service.config.configuration import Config
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_tools.calls.output import OutputRetention
+from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.quotas import OutputQuota
 from services.tools.tests.conftest import AT, Gate, Harness, run_worker, tool, wait_until
@@ -29,9 +31,8 @@ def limited_worker(harness: Harness, calls: int) -> ToolWorker:
 
     assert isinstance(harness.eventlog.requests, MemoryRequests)
     harness.eventlog.requests.answerers[subjects.tenant_usage("default")] = answer
-    worker = harness.worker()
-    worker.lifecycle.quotas.keep(lambda _tenant: LIMITS)
-    return worker
+    policy = CallPolicy(Config().rules, quotas=lambda _tenant: LIMITS)
+    return harness.worker(policy=policy)
 
 
 async def test_calls_over_the_quota_wait_in_their_queue(harness: Harness) -> None:

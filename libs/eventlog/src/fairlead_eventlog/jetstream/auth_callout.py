@@ -34,13 +34,13 @@ async def serve_callout(address: NatsAddress, decide: Decide) -> AsyncIterator[N
             await msg.respond(await decide(parse_request(msg.data)))
         except BadCalloutRequest as error:
             log.error(  # noqa: TRY400 - the reason says enough
-                "question of a server cannot be read: the server refuses the client",
+                "authorization request of a NATS server cannot be read: the client is refused",
                 extra={"reason": str(error)},
             )
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("question of a server failed: the server refuses the client")
+            log.exception("authorization request of a NATS server failed: the client is refused")
 
     client = await open_client(address, name=_CLIENT_NAME)
     try:

@@ -54,16 +54,16 @@ class CallLifecycle:
     ) -> None:
         self._worker = worker
         self._log = CallLog(eventlog, retry_s=timings.log_retry_s)
-        self.quotas = TenantQuotas(eventlog)
+        self._quotas = TenantQuotas(eventlog, policy.quotas)
         self._outputs = OutputRetention(
             eventlog.outputs,
             OutputLimits(settings.output_lines_max, settings.output_bytes_max),
             settings.media_bytes_max,
-            self.quotas.outputs,
+            self._quotas.outputs,
             hurry_s=timings.store_hurry_s,
         )
         self.subagents = Subagents(eventlog, self._log, depth_max=settings.depth_max)
-        decider = BeginDecider(worker, eventlog, registry, self._outputs, policy, self.quotas)
+        decider = BeginDecider(worker, eventlog, registry, self._outputs, policy, self._quotas)
         private = open_private_directory(settings.spool_dir)
         self._run = RunPhase(eventlog, self._log, self._outputs, private.spools, timings)
         self._begin = BeginPhase(decider, self._log, self._run)
@@ -87,7 +87,7 @@ class CallLifecycle:
             await self._settle.remove_outputs(request.at)
             return Handled("gone")
         finally:
-            self.quotas.calls.release(request.key)
+            self._quotas.calls.release(request.key)
 
     async def settle(self, at: Address, call: UnsettledCall, outcome: Outcome) -> bool:
         """Settle a call with an outcome from outside. False: the call is not in that state now."""

@@ -24,6 +24,7 @@ from fairlead_session.people.permission import (
 )
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
+from fairlead_tools.quotas import UNLIMITED, LimitsOf
 from fairlead_tools.registry.outcome import error_text, tool_crash, tool_failure
 from fairlead_tools.registry.registry import PreparedCall
 from fairlead_tools.registry.tool import CallContext, CallFailed, MayRead
@@ -45,10 +46,11 @@ def agent_rules(config: Config, agent: str | None) -> tuple[PermissionRule, ...]
 
 @dataclass(frozen=True, slots=True)
 class CallPolicy:
-    """What calls may do and where: the rules of each agent, the roots of each tenant."""
+    """What calls may do, where, and how much: rules of agents, roots and quotas of tenants."""
 
     rules: AgentRules
     roots: TenantRoots = EVERYWHERE
+    quotas: LimitsOf = lambda _tenant: UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)
