@@ -1,8 +1,6 @@
-"""The two media of the contract tests: memory and a real server."""
+"""The media of the contract tests: memory, a real server, and a cluster of three."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from fairlead_eventlog.provision import provision
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_testing.nats import Server
+from fairlead_testing.nats_cluster import REPLICAS, NatsCluster, run_beside, run_cluster
 
 
 @pytest.fixture(scope="session")
@@ -23,12 +22,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running = Server(tmp_path_factory.mktemp("nats"), free_port())
     running.start()
     try:
-        # An event loop may be running in this thread, so another thread provisions.
-        with ThreadPoolExecutor(1) as beside:
-            beside.submit(lambda: asyncio.run(provision(running.address))).result()
+        run_beside(provision(running.address))
         yield running
     finally:
         running.kill()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsCluster]:
+    """One provisioned cluster for all tests. A test that ends a node starts it again."""
+    with run_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        run_beside(provision(running.address, replicas=REPLICAS))
+        yield running
 
 
 @pytest.fixture
