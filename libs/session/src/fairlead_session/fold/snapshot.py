@@ -1,6 +1,6 @@
 """Snapshots: a session as bytes and back, and how caches read a session.
 
-A snapshot is a cache. One that another release wrote is folded again from the log.
+A snapshot is a cache. If another fold wrote it, the session is folded again from the log.
 """
 
 import json
@@ -17,13 +17,20 @@ from fairlead_schema.subjects import Address
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
 
+FOLD_VERSION: Final = 1
+"""Counts the changes of what events fold into. `tests/replay/fold_versions.txt` has its digests."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """A session as a snapshot stores it, with the shape that its release gave to sessions."""
+    """A session as a snapshot stores it: with the shape of sessions and the version of the fold.
+
+    The first release with snapshots wrote no version.
+    """
 
     session: Session
     shape: str
+    fold: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +48,17 @@ _STORED: Final = TypeAdapter(StoredSession)
 
 def freeze(session: Session) -> bytes:
     """The bytes of a snapshot."""
-    return _STORED.dump_json(StoredSession(session, _shape()))
+    return _STORED.dump_json(StoredSession(session, _shape(), FOLD_VERSION))
 
 
 def thaw(payload: bytes) -> Session | None:
-    """The session of a snapshot, or None if another release wrote the snapshot."""
+    """The session of a snapshot, or None if sessions had another shape or were folded otherwise."""
     try:
         stored = _STORED.validate_json(payload)
     except ValidationError:
         return None
-    return stored.session if stored.shape == _shape() else None
+    current = (_shape(), FOLD_VERSION)
+    return stored.session if (stored.shape, stored.fold) == current else None
 
 
 @cache
