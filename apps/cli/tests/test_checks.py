@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from fairlead_cli import checks
 from fairlead_cli.__main__ import main
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.grants.key_directory import KeyDirectory
+from fairlead_eventlog.replication import StreamCopies
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_testing.nats import Server
@@ -70,6 +72,32 @@ def test_a_server_that_does_not_sync_is_a_warning() -> None:
     assert checks.check_durability({"jetstream": {"config": {"sync_always": True}}}).status == "ok"
     assert checks.check_durability({"jetstream": {"config": {}}}).status == "warn"
     assert checks.check_durability({}).status == "warn"
+
+
+COMPLETE = StreamCopies("LOG-0", 3, "n1", "fairlead")
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "words"),
+    [
+        ([COMPLETE], "ok", "3 copies of each stream"),
+        ([COMPLETE, replace(COMPLETE, behind=("n2",))], "warn", "n2: away"),
+        ([COMPLETE, replace(COMPLETE, copies=1)], "warn", "1 streams have one copy"),
+        ([COMPLETE, StreamCopies("WAKES")], "fail", "1 streams have no leader (WAKES"),
+    ],
+)
+def test_copies_are_judged_by_their_leaders_and_their_lag(
+    found: list[StreamCopies], status: str, words: str
+) -> None:
+    finding = checks.check_copies(found)
+
+    assert finding is not None
+    assert finding.status == status
+    assert words in finding.detail
+
+
+def test_a_single_server_needs_no_copies() -> None:
+    assert checks.check_copies([StreamCopies("LOG-0", 1, "n1")]) is None
 
 
 def test_commands_without_a_sandbox_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,8 +94,9 @@ def test_up_says_where_everything_is_and_stops_cleanly(up: Callable[..., Up], st
     stack = up("--scale", "runner=2")
 
     assert set(stack.addresses) == {
-        *("http", "token", "nats", "nats_nkey", "nats_inbox", "postgres", "services")
+        *("http", "token", "nats", "nats_nodes", "nats_nkey", "nats_inbox", "postgres", "services")
     }
+    assert stack.addresses["nats_nodes"] == [stack.addresses["nats"]]
     assert (state / "token").read_text().strip() == stack.addresses["token"]
     assert (state / "token").stat().st_mode & 0o777 == 0o600
     assert stack.addresses["token"] not in (state / "run.json").read_text()
@@ -116,6 +117,38 @@ def test_up_says_where_everything_is_and_stops_cleanly(up: Callable[..., Up], st
 
     assert code == 0
     assert wait_until_gone(stack.pids, within_s=0.5)
+
+
+def test_a_stack_with_three_nats_nodes_answers_and_refuses_to_run_with_one(
+    up: Callable[..., Up], state: Path
+) -> None:
+    """Three copies of every stream, routes with a password, and every file inside the state."""
+    stack = up("--nats-nodes", "3")
+    nodes = stack.addresses["nats_nodes"]
+    prompt = fairlead("prompt", "--state", state, "--json", "Say hello")
+    doctor = fairlead("doctor", "--state", state, "--json")
+    provisioned = fairlead("provision", "--state", state, "--replicas", "3")
+    code, _ = stack.end()
+    refused = fairlead("up", "--state", state, "--port", "0", "--sim")
+
+    assert len(set(nodes)) == 3
+    assert stack.addresses["nats"] == nodes[0]
+    assert json.loads(prompt.stdout)["finish"] == "stop", prompt.stderr
+    findings = [json.loads(line) for line in doctor.stdout.splitlines()]
+    assert doctor.returncode == 0, doctor.stdout
+    assert [finding["status"] for finding in findings if finding["name"] == "sync"] == ["ok"] * 3
+    copies = next(finding for finding in findings if finding["name"] == "copies")
+    assert copies["detail"] == "3 copies of each stream, all complete"
+    assert {line.rpartition(": ")[2] for line in provisioned.stdout.splitlines()} == {"unchanged"}
+    for node in range(3):
+        config = state / "nats" / f"node-{node}" / "nats.conf"
+        assert "authorization { user: node, password:" in config.read_text()
+        assert config.stat().st_mode & 0o777 == 0o600
+        assert (state / "nats" / f"node-{node}" / "jetstream").is_dir()
+    assert code == 0
+    assert refused.returncode == 1
+    assert "was made with --nats-nodes 3" in refused.stderr
+    assert "start it with --nats-nodes 3, or choose another directory" in refused.stderr
 
 
 def test_a_prompt_is_answered_and_kept_through_a_killed_stack(

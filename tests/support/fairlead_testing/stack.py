@@ -145,8 +145,9 @@ async def stack(
 
 
 def refused_subjects(up: RunningStack) -> list[str]:
-    """The lines of the server that say it refused a subject to a service of the platform."""
-    lines = up.log_path("nats").read_text().splitlines()
+    """The lines of the servers that say they refused a subject to a service of the platform."""
+    logs = [up.log_path("nats", node) for node in range(len(up.nats_nodes))]
+    lines = [line for path in logs for line in path.read_text().splitlines()]
     accounts = (f"{PLATFORM}/", f"{GATEWAY}/")
     return [
         line

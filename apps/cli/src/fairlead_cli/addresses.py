@@ -68,10 +68,12 @@ def http_token(args: argparse.Namespace) -> str | None:
 def effective_config(args: argparse.Namespace) -> Config:
     """The configuration in force, with the server addresses of the local stack if one runs."""
     local = load_addresses(args.state)
+    if "nats" in local:
+        local["nats_url"] = nats_url(local)
     overrides = {
         variable: str(local[key])
         for variable, key in (
-            ("FAIRLEAD_NATS_URL", "nats"),
+            ("FAIRLEAD_NATS_URL", "nats_url"),
             ("FAIRLEAD_NATS_NKEY_FILE", "operator_nkey"),
             ("FAIRLEAD_POSTGRES_DSN", "postgres"),
             ("FAIRLEAD_POSTGRES_MIGRATE_DSN", "postgres"),
@@ -79,3 +81,8 @@ def effective_config(args: argparse.Namespace) -> Config:
         if key in local and args.config is None
     }
     return load(args.config, {**overrides, **os.environ})
+
+
+def nats_url(local: dict[str, Any]) -> str:
+    """The addresses of all nodes of a local stack, whose saved addresses these are."""
+    return ",".join(local.get("nats_nodes") or [local["nats"]])

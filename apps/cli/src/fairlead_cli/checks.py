@@ -13,6 +13,7 @@ from fairlead_cli.embedded.services import SERVICES
 from fairlead_cli.embedded.state_directory import DISK_FREE_MB_MIN
 from fairlead_cli.errors import BinaryMissing
 from fairlead_eventlog.errors import CredentialsRefused, CredentialsUnusable, SubjectRefused
+from fairlead_eventlog.replication import StreamCopies
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config, ConfigError, load
 from fairlead_tools.shell.confinement import ADVICE, find_confinement
@@ -152,6 +153,26 @@ def check_durability(varz: Mapping[str, Any]) -> Finding:
         "sync_interval is not `always`: a power failure may lose acknowledged commits",
         "set `sync_interval: always` in the jetstream block of every nats-server",
     )
+
+
+def check_copies(found: Sequence[StreamCopies]) -> Finding | None:
+    """Has every stream a leader and complete copies? None where a single server has them all."""
+    without_leader = [copies.stream for copies in found if copies.leader is None]
+    if without_leader:
+        detail = f"{len(without_leader)} streams have no leader ({', '.join(without_leader[:3])} …)"
+        return Finding("copies", "fail", detail, "start more nodes: a majority elects leaders")
+    if not any(copies.cluster for copies in found):
+        return None
+    single = [copies.stream for copies in found if copies.copies == 1]
+    if single:
+        detail = f"{len(single)} streams have one copy: without its node a stream stands still"
+        return Finding("copies", "warn", detail, "run `fairlead provision --replicas 3`")
+    behind = sorted({server for copies in found for server in copies.behind})
+    if behind:
+        detail = f"{', '.join(behind)}: away, or not caught up yet"
+        return Finding("copies", "warn", detail, "start it; it catches up by itself")
+    fewest = min(copies.copies for copies in found)
+    return Finding("copies", "ok", f"{fewest} copies of each stream, all complete")
 
 
 def _version(name: str) -> str | None:

@@ -11,6 +11,7 @@ LogError
 ├── NoResponders       nobody serves that subject now: its server is gone or not yet up
 ├── StreamMissing      the streams are not provisioned: run `fairlead provision`
 ├── CredentialsUnusable  a key or certificate file cannot be used: correct the setting it names
+├── TooFewServers      copies were wanted of a server that belongs to no cluster
 └── UnsafeChange       provisioning would lose data: it changes nothing and says why
 """
 
@@ -83,3 +84,11 @@ class CredentialsUnusable(LogError):
 
 class UnsafeChange(LogError):
     pass
+
+
+class TooFewServers(LogError):
+    def __init__(self, server: str, replicas: int) -> None:
+        super().__init__(
+            f"NATS at {server} belongs to no cluster and keeps one copy of each stream:"
+            f" choose --replicas 1, or connect {replicas} servers to a cluster first"
+        )

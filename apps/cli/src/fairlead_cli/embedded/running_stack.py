@@ -20,14 +20,24 @@ class RunningStack:
     ops: str
     token: str | None
     """The key of the owner; None if the stack is open, or its configuration names its own keys."""
-    nats: str
-    monitor: str
+    nats_nodes: tuple[str, ...]
+    monitors: tuple[str, ...]
     # As the owner of the read models; no service has this role.
     postgres: str
     postgres_admin: str
     config: Path
     state: StateDirectory
     processes: tuple[SupervisedProcess, ...]
+
+    @property
+    def nats(self) -> str:
+        """The address of the first node. A client that connects to it learns of the others."""
+        return self.nats_nodes[0]
+
+    @property
+    def monitor(self) -> str:
+        """The monitoring address of the first node."""
+        return self.monitors[0]
 
     @property
     def services(self) -> dict[str, list[int]]:
@@ -71,12 +81,12 @@ class RunningStack:
     @property
     def operator(self) -> NatsAddress:
         """NATS for commands on this machine that may read and change everything."""
-        return self.nats_keys.service_address(self.nats, "operator")
+        return self.nats_keys.service_address(",".join(self.nats_nodes), "operator")
 
     @property
     def local_client(self) -> NatsAddress:
         """NATS for a client of the default tenant, with every scope of the tenant."""
-        return self.nats_keys.principal_address(self.nats, LOCAL)
+        return self.nats_keys.principal_address(",".join(self.nats_nodes), LOCAL)
 
     def addresses(self) -> dict[str, Any]:
         """The addresses that `up --json` prints."""
@@ -84,6 +94,7 @@ class RunningStack:
             "http": self.http,
             **({} if self.token is None else {"token": self.token}),
             "nats": self.nats,
+            "nats_nodes": list(self.nats_nodes),
             "nats_nkey": self.local_client.nkey_file,
             "nats_inbox": self.local_client.inbox_prefix,
             "postgres": self.postgres,
@@ -95,6 +106,7 @@ class RunningStack:
         record = self.addresses() | {
             "ops": self.ops,
             "monitor": self.monitor,
+            "monitors": list(self.monitors),
             "config": str(self.config),
             "operator_nkey": self.operator.nkey_file,
         }

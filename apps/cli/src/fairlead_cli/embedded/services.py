@@ -34,7 +34,7 @@ class ServiceContext:
 
     state: StateDirectory
     config: StackConfig
-    nats: str
+    nats: tuple[str, ...]
     # The address of Postgres for each service that uses it.
     postgres: Mapping[str, str]
     cwd: Path
@@ -50,8 +50,8 @@ class ServiceContext:
         own = service_environment(name, os.environ, self.config.config) | {
             "FAIRLEAD_CONFIG": str(self.config.path),
             **nats_environment(self.state, name),
-            "FAIRLEAD_NATS_URL": self.nats,
-            "FAIRLEAD_NATS_REPLICAS": "1",
+            "FAIRLEAD_NATS_URL": ",".join(self.nats),
+            "FAIRLEAD_NATS_REPLICAS": str(len(self.nats)),
             "FAIRLEAD_HEALTH_HOST": LOOPBACK,
             "FAIRLEAD_LOCATION_DEFAULT": self.config.config.location.default or str(self.cwd),
         }

@@ -1,37 +1,30 @@
 """The whole stack: starts servers, streams and services in order, and stops them in order."""
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from fairlead_cli.embedded import nats, services
+from fairlead_cli.embedded import services
 from fairlead_cli.embedded import state_directory as directory
 from fairlead_cli.embedded.access_key import ensure_key
 from fairlead_cli.embedded.configuration import StackConfig, choose_config
-from fairlead_cli.embedded.nats_auth import key_directory
+from fairlead_cli.embedded.nats_cluster import NatsCluster, plan_cluster
 from fairlead_cli.embedded.ports import LOOPBACK, claim_port, free_ports
 from fairlead_cli.embedded.postgres import server as postgres
 from fairlead_cli.embedded.postgres.access import ADMIN
 from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import (
-    POLL_S,
     Progress,
     SupervisedProcess,
     run_together,
     stop_all,
     wait_all_ready,
 )
-from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.provision import provision
 from fairlead_projector.roles import MIGRATOR
-from fairlead_service.config.configuration import Config
-
-PROVISION_TRIES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +35,7 @@ class StackPlan:
     scale: Mapping[str, int] = field(default_factory=dict)
     sim: bool = False
     relaxed: bool = False
+    nats_nodes: int = 1
     config: Path | None = None
     # None: the port of the configuration. 0: any free port.
     port: int | None = None
@@ -96,11 +90,11 @@ class Stack:
         port = config.config.gateway.port if self._plan.port is None else self._plan.port
         http_port = claim_port(port, "HTTP", "--port")
         token = self._owner_key(state, config)
-        server, database = await self._start_servers(state, config)
+        cluster, database = await self._start_servers(state, config)
         context = services.ServiceContext(
             state=state,
             config=config,
-            nats=server.url,
+            nats=cluster.urls,
             postgres=database.access.service_dsns(),
             cwd=self._plan.cwd,
             gateway=self._gateway_variables(state, token, http_port),
@@ -110,8 +104,8 @@ class Stack:
             http=f"http://{LOOPBACK}:{http_port}",
             ops=f"http://{LOOPBACK}:{ops_port}",
             token=token,
-            nats=server.url,
-            monitor=server.monitor_url,
+            nats_nodes=cluster.urls,
+            monitors=cluster.monitors,
             postgres=database.access.dsn(MIGRATOR),
             postgres_admin=database.access.dsn(ADMIN),
             config=config.path,
@@ -121,18 +115,11 @@ class Stack:
 
     async def _start_servers(
         self, state: StateDirectory, config: StackConfig
-    ) -> tuple[nats.NatsServer, postgres.PostgresServer]:
-        port, monitor_port = free_ports(2)
-        server = nats.NatsServer(state, port, monitor_port, relaxed=self._plan.relaxed)
+    ) -> tuple[NatsCluster, postgres.PostgresServer]:
+        cluster = plan_cluster(state, self._plan.nats_nodes, relaxed=self._plan.relaxed)
         database = self._database = await postgres.locate_server(state, self._progress)
         self._servers += [
-            SupervisedProcess(
-                "nats",
-                0,
-                lambda: nats.prepare(server),
-                lambda: nats.why_not_ready(port),
-                restore=lambda: _provision_again(server, config.config),
-            ),
+            *cluster.processes(config.config),
             SupervisedProcess(
                 "postgres",
                 0,
@@ -146,8 +133,8 @@ class Stack:
             self._services.append(services.sim_process(config.sim_port, self._plan.cwd, log))
         await run_together(process.start() for process in (*self._servers, *self._services))
         await wait_all_ready(self._servers, self._progress)
-        await run_together((_provision(server, config.config), database.access.migrate()))
-        return server, database
+        await run_together((cluster.provision(config.config), database.access.migrate()))
+        return cluster, database
 
     def _owner_key(self, state: StateDirectory, config: StackConfig) -> str | None:
         """A key for the commands on this machine, unless nobody needs one or others were named."""
@@ -200,23 +187,3 @@ async def run_stack(
     )
     async with Stack(plan).run() as stack:
         yield stack
-
-
-async def _provision(server: nats.NatsServer, config: Config) -> None:
-    deadline_s = config.runner.wake_deadline_s
-    address = key_directory(server.state).service_address(server.url, "provision")
-    await provision(address, wake_deadline_s=deadline_s, pools=(config.tools.pool,))
-
-
-async def _provision_again(server: nats.NatsServer, config: Config) -> None:
-    """Create the streams again after a restart, because streams in memory die with their server.
-
-    When the server dies again meanwhile, its next restart provisions again.
-    """
-    for _ in range(PROVISION_TRIES):
-        try:
-            await _provision(server, config)
-        except LogError:
-            await asyncio.sleep(POLL_S)
-        else:
-            return

@@ -16,13 +16,14 @@ import psycopg
 from rich.markup import escape
 
 from fairlead_cli import checks
-from fairlead_cli.addresses import DEFAULT_HTTP, add_config
+from fairlead_cli.addresses import DEFAULT_HTTP, add_config, nats_url
 from fairlead_cli.checks import Finding
 from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.embedded.state_directory import MEGABYTE, load_addresses, lock_owner
 from fairlead_cli.terminal import stdout_console
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.provision import missing_streams
+from fairlead_eventlog.replication import read_copies
 from fairlead_projector.database import Connection
 from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import is_migrated
@@ -84,12 +85,10 @@ async def _check_servers(
     dsn = addresses.get("postgres") or _configured_dsn(config)
     http_url = args.http or os.environ.get("FAIRLEAD_HTTP") or addresses.get("http")
     ops_url = addresses.get("ops")
-    monitor = args.monitor or addresses.get("monitor")
-    pending: list[Awaitable[Finding]] = []
+    pending: list[Awaitable[Finding | None]] = []
     if nats is not None:
-        pending.append(_check_nats(nats))
-    if monitor:
-        pending.append(_check_durability(monitor))
+        pending += [_check_nats(nats), _check_copies(nats)]
+    pending += [_check_durability(monitor) for monitor in _monitors(args, addresses)]
     if dsn:
         pending.append(_check_postgres(dsn))
     if http_url:
@@ -98,13 +97,20 @@ async def _check_servers(
         pending.append(_check_http(ops_url, "/readyz"))
     if not pending:
         return [Finding("servers", "ok", f"none configured here (default {DEFAULT_HTTP})")]
-    return list(await asyncio.gather(*pending))
+    return [finding for finding in await asyncio.gather(*pending) if finding is not None]
+
+
+def _monitors(args: argparse.Namespace, addresses: dict[str, Any]) -> list[str]:
+    """The monitoring addresses of all nodes; an earlier release saved one."""
+    if args.monitor:
+        return [args.monitor]
+    return addresses.get("monitors") or [addresses["monitor"]] if "monitor" in addresses else []
 
 
 def _nats_address(config: Config | None, addresses: dict[str, Any]) -> NatsAddress | None:
     """The local stack's address, else what the configuration or the environment sets."""
     if "nats" in addresses:
-        local = NatsAddress(addresses["nats"], nkey_file=addresses.get("operator_nkey"))
+        local = NatsAddress(nats_url(addresses), nkey_file=addresses.get("operator_nkey"))
         return local.for_identity("operator")
     if config is None or "nats" not in config.model_fields_set:
         return None
@@ -129,6 +135,13 @@ async def _check_nats(address: NatsAddress) -> Finding:
         detail = f"{address}: {len(missing)} streams are missing ({', '.join(missing[:3])} …)"
         return Finding("nats", "fail", detail, "run `fairlead provision`")
     return Finding("nats", "ok", f"{address}, streams provisioned")
+
+
+async def _check_copies(nats: NatsAddress) -> Finding | None:
+    try:
+        return checks.check_copies(await read_copies(nats))
+    except LogError:
+        return None  # The check of the connection says why.
 
 
 async def _check_durability(monitor: str) -> Finding:

@@ -35,6 +35,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=N",
         help=f"how many processes of a service to run ({', '.join(SCALABLE)}); repeatable",
     )
+    add(
+        "--nats-nodes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="nats-servers: 1, or a cluster of 3 with three copies of every stream (default 1)",
+    )
     add("--sim", action="store_true", help="start the simulated provider, no keys needed")
     add("--open", action="store_true", help="serve this machine without a key")
     add("--json", action="store_true", help="one line of JSON on standard output when ready")
@@ -65,6 +72,7 @@ def build_plan(args: argparse.Namespace, cwd: Path, config_variable: str | None)
         sim=args.sim or config is None,
         config=config,
         port=args.port,
+        nats_nodes=args.nats_nodes,
         open=args.open,
     )
 
@@ -123,7 +131,10 @@ def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
     for name, value in (
         ("HTTP", f"[bold]{running.http}[/]   console and API"),
         ("Key", _key_line(running, plan)),
-        ("NATS", f"{running.nats}   key {escape(str(running.local_client.nkey_file))}"),
+        (
+            "NATS",
+            f"{', '.join(running.nats_nodes)}   key {escape(str(running.local_client.nkey_file))}",
+        ),
         ("Postgres", escape(running.postgres)),
         ("Services", counts),
         ("State", f"{escape(str(running.state.root))}   logs in {escape(str(running.state.logs))}"),
