@@ -18,11 +18,13 @@ from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.eventlog import memory_eventlog
+from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.wakes import MemoryWakes
 from fairlead_eventlog.memory.work_queues import MemoryMessage
 from fairlead_eventlog.ports import START, Head, StoredCommit
+from fairlead_eventlog.process_life import PingResult
 from fairlead_runner.runner_context import RunnerContext, build_context
 from fairlead_runner.settings import RunnerSettings, RunnerTimings
 from fairlead_runner.wake_consumer import WakeConsumer
@@ -123,7 +125,9 @@ class World:
     client: httpx.AsyncClient
     config: dict[str, Any]
 
-    timings: RunnerTimings = field(default_factory=RunnerTimings)
+    timings: RunnerTimings = field(
+        default_factory=lambda: RunnerTimings(owner_second_look_s=0.01, worker_second_look_s=0.01)
+    )
 
     def context(self, runner: str = "run_a") -> RunnerContext:
         settings = RunnerSettings(Config.model_validate(self.config), self.timings)
@@ -191,6 +195,21 @@ class World:
         await self.wake()
         async with run_consumer(WakeConsumer(self.context(runner))):
             await wait_until(lambda: not self.wakes)
+
+
+def answer_after_first_ping(world: World, instance: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an instance miss one ping and answer all others, as one that reconnects does."""
+    liveness = world.eventlog.liveness
+    assert isinstance(liveness, MemoryLiveness)
+    ping = liveness.ping
+
+    async def ping_and_answer(pinged: str, *, timeout_s: float) -> PingResult:
+        life = await ping(pinged, timeout_s=timeout_s)
+        if pinged == instance:
+            await liveness.start_answering(instance)
+        return life
+
+    monkeypatch.setattr(liveness, "ping", ping_and_answer)
 
 
 @asynccontextmanager

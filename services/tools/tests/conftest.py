@@ -140,7 +140,7 @@ class Harness:
     settings: ToolsConfig
     with_snapshot: bool = False
     """Whether requests carry a snapshot of their call, as those of a runner do."""
-    timings: CallTimings = field(default_factory=CallTimings)
+    timings: CallTimings = field(default_factory=lambda: CallTimings(second_look_s=0.01))
 
     def worker(self, name: str = "wkr_a", policy: CallPolicy = DEFAULT_POLICY) -> ToolWorker:
         self.liveness.alive.add(name)

@@ -9,7 +9,6 @@ from fairlead_eventlog.ports import (
     DeadLetters,
     Deltas,
     Feed,
-    Liveness,
     MessageRegister,
     OutputStore,
     Requests,
@@ -22,6 +21,7 @@ from fairlead_eventlog.ports import (
     Wakes,
     WorkQueue,
 )
+from fairlead_eventlog.process_life import Liveness
 
 
 @dataclass(frozen=True, slots=True)

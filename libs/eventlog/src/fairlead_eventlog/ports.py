@@ -1,8 +1,8 @@
 """The ports: what Fairlead needs of its log. JetStream and an in-memory twin implement every one."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, Self, TypeAlias
+from typing import NamedTuple, Protocol, Self
 
 from fairlead_eventlog.slots import Slots
 from fairlead_schema.delta import Delta
@@ -184,25 +184,6 @@ class WorkQueue(Protocol):
 
     def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
         """Jobs for this process, as they come. A job whose deadline passes goes to another worker."""
-
-
-PingResult: TypeAlias = Literal["alive", "gone", "silent"]
-
-OnNudge: TypeAlias = Callable[[Address], None]
-"""Runs when another process says that a session's log has news."""
-
-
-class Liveness(Protocol):
-    """Which instances are alive. It says when to try a take-over, never whether one is allowed."""
-
-    async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
-        """Answer pings to this instance from now on, and receive its nudges."""
-
-    async def nudge(self, instance: str, at: Address) -> None:
-        """Ask an instance to read a session's log again. A nudge may be lost."""
-
-    async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
-        """`gone`: nobody listens under this name. `silent`: the instance listens and does not answer."""
 
 
 class Snapshot(NamedTuple):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from fairlead_eventlog.process_life import SECOND_LOOK_S
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.ids import TenantId
@@ -25,8 +26,10 @@ class RunnerTimings:
     """Before a wake of a session whose owner lives is delivered again."""
     interrupt_look_s: float = 2.0
     """Between two looks at the log during a stream. A nudge makes the drain look at once."""
-    worker_reconnect_s: float = 2.5
-    """How long a worker may take to connect again before it counts as gone."""
+    owner_second_look_s: float = SECOND_LOOK_S
+    """Between the two looks after which the owner of a session counts as gone."""
+    worker_second_look_s: float = 2.5
+    """The same for a worker. A `once` call of a dead worker is lost, so this look takes its time."""
     catalog_fresh_s: float = 1.0
     usage_fresh_s: float = 1.0
     usage_kept_s: float = 30.0

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
-from fairlead_eventlog.ports import PingResult
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     InterruptRequested,
@@ -21,6 +19,7 @@ from fairlead_schema.tools.request import ToolRequest
 from services.runner.tests.conftest import (
     World,
     admitted,
+    answer_after_first_ping,
     run_consumer,
     text_reply,
     wait_until,
@@ -154,7 +153,7 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
 
     After a restart of the NATS server every worker seems gone until it has connected again.
     """
-    world.shorten(worker_reconnect_s=0.0)
+    world.shorten(worker_second_look_s=0.01)
     world.config["runner"] = {"tools_wait_s": 0.01}
     world.provider.replies.append(call_reply("c1"))
     await world.write(admitted("msg_1"))
@@ -171,7 +170,7 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
     assert len(work.queue("TOOLS").messages) == 1
 
     if life == "reconnects":
-        reconnect_worker(world, "wkr_1", monkeypatch)
+        answer_after_first_ping(world, "wkr_1", monkeypatch)
     await world.drain("run_b")
 
     again = [
@@ -179,18 +178,3 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
     ]
     assert [request.call_id for request in again] == (["c1"] if life in {"gone", "overdue"} else [])
     assert all(request.snapshot is None for request in again)
-
-
-def reconnect_worker(world: World, worker: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a worker answer pings after the first one that it missed."""
-    liveness = world.eventlog.liveness
-    assert isinstance(liveness, MemoryLiveness)
-    ping = liveness.ping
-
-    async def ping_and_answer(instance: str, *, timeout_s: float) -> PingResult:
-        life = await ping(instance, timeout_s=timeout_s)
-        if instance == worker:
-            await liveness.start_answering(worker)
-        return life
-
-    monkeypatch.setattr(liveness, "ping", ping_and_answer)

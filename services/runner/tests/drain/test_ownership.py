@@ -21,7 +21,15 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft
-from services.runner.tests.conftest import AT, World, admitted, run_consumer, text_reply, wait_until
+from services.runner.tests.conftest import (
+    AT,
+    World,
+    admitted,
+    answer_after_first_ping,
+    run_consumer,
+    text_reply,
+    wait_until,
+)
 
 MODEL = ModelRef(provider_id="acme", id="fast")
 CLAIMED = ExecutionClaimed(generation=1, runner="run_dead")
@@ -112,6 +120,19 @@ async def test_a_live_owner_keeps_its_session_and_the_wake_is_put_back(world: Wo
 
     assert await world.types() == before
     assert world.wakes == [job]
+    assert world.provider.requests == []
+
+
+async def test_an_owner_that_reconnects_keeps_its_session(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A7, P-02: after a restart of the NATS server a healthy owner misses a ping."""
+    await world.write(admitted("msg_1"), CLAIMED)
+    answer_after_first_ping(world, "run_dead", monkeypatch)
+
+    assert await (await open_drain(world, "run_b")).run() is False
+
+    assert (await world.types())[-1] == "execution.claimed"
     assert world.provider.requests == []
 
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from fairlead_eventlog.process_life import PingResult
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.events import ToolFailed, ToolStarted
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
@@ -93,6 +94,29 @@ async def test_a_once_call_whose_worker_died_settles_as_interrupted(harness: Har
     assert len(harness.wakes) == 1
 
 
+async def test_a_once_call_is_left_to_a_worker_that_reconnects(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A7, E-20: after a restart of the NATS server a healthy worker misses a ping."""
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
+    await harness.write(STARTED)
+    ping = harness.liveness.ping
+
+    async def ping_and_answer(instance: str, *, timeout_s: float) -> PingResult:
+        life = await ping(instance, timeout_s=timeout_s)
+        harness.liveness.alive.add("wkr_dead")
+        return life
+
+    monkeypatch.setattr(harness.liveness, "ping", ping_and_answer)
+
+    async with run_worker(harness.worker("wkr_b")):
+        await wait_until(lambda: job.deliveries >= 2)
+
+    assert await harness.settlements() == []
+
+
 async def test_a_call_is_settled_after_three_deaths_of_its_workers(harness: Harness) -> None:
     """B4, E-20: a pure call that ends every worker is not given to the next worker for ever."""
     gate = Gate()
@@ -165,7 +189,7 @@ async def test_a_worker_that_answered_meanwhile_is_waited_for_anew(
     now = 100.0
     monkeypatch.setattr("fairlead_tools.calls.liveness.monotonic", lambda: now)
     harness.liveness.alive.add("wkr_dead")
-    peers = PeerLiveness(harness.liveness, ping_every_s=0.001)
+    peers = PeerLiveness("wkr_b", harness.liveness, second_look_s=0.001, ping_every_s=0.001)
 
     for silent in (True, False, True):
         (harness.liveness.paused.add if silent else harness.liveness.paused.discard)("wkr_dead")

@@ -46,6 +46,8 @@ async def open_link(
             link.notify_reconnected()
 
     async def on_disconnect() -> None:
+        for link in links:
+            link.notify_disconnected()
         if not closing:
             log.warning("disconnected from NATS: reconnecting until it works")
 

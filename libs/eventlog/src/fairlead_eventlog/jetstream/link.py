@@ -7,6 +7,8 @@ calls except subscriptions.
 import asyncio
 from base64 import b64decode
 from collections.abc import Awaitable, Callable
+from math import inf
+from time import monotonic
 from typing import Any, Final, NamedTuple
 
 import nats.errors
@@ -72,6 +74,7 @@ class NatsLink:
         self._receivers: dict[str, Callable[[Msg], Awaitable[None]]] = {}
         self._reply_prefix = ""
         self._tokens = 0
+        self._connected_at = -inf
 
     async def open(self) -> None:
         """Install the one inbox that all multi-message answers share."""
@@ -91,8 +94,18 @@ class NatsLink:
     def complaint(self) -> str | None:
         return None if self.client.is_connected else "NATS is not connected"
 
+    @property
+    def connected_s(self) -> float:
+        """How long the connection has held since it last came back; infinite if it never broke."""
+        return max(0.0, monotonic() - self._connected_at)
+
+    def notify_disconnected(self) -> None:
+        """Remember that answers of others cannot reach us."""
+        self._connected_at = inf
+
     def notify_reconnected(self) -> None:
         """Run the callbacks of everything that may have missed messages."""
+        self._connected_at = monotonic()
         for notify in tuple(self._on_reconnect):
             notify()
 

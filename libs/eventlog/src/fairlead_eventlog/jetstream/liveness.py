@@ -9,7 +9,7 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import (
     NatsLink,
 )
-from fairlead_eventlog.ports import OnNudge, PingResult
+from fairlead_eventlog.process_life import OnNudge, PingResult
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 
@@ -42,3 +42,6 @@ class NatsLiveness:
         except (nats.errors.Error, TimeoutError):
             return "silent"
         return "alive"
+
+    def connected_s(self) -> float:
+        return self._link.connected_s

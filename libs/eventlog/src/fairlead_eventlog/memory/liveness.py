@@ -1,6 +1,8 @@
 """Pings and nudges in memory."""
 
-from fairlead_eventlog.ports import (
+from math import inf
+
+from fairlead_eventlog.process_life import (
     OnNudge,
     PingResult,
 )
@@ -13,6 +15,7 @@ class MemoryLiveness:
     def __init__(self) -> None:
         self.alive: set[str] = set()
         self.paused: set[str] = set()
+        self.connection_age_s = inf
         self._on_nudge: dict[str, OnNudge] = {}
 
     async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
@@ -28,3 +31,6 @@ class MemoryLiveness:
         if instance not in self.alive:
             return "gone"
         return "silent" if instance in self.paused else "alive"
+
+    def connected_s(self) -> float:
+        return self.connection_age_s

@@ -4,6 +4,7 @@ import asyncio
 from typing import Final, NamedTuple
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.process_life import PingResult, confirmed_life
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_schema import subjects
@@ -53,14 +54,10 @@ async def orphaned_calls(context: RunnerContext, session: Session) -> list[CallR
     """The started calls whose worker is gone, and the deferred calls whose time has passed.
 
     Their requests are redelivered, unless they were lost with a server (docs/adr/0021). The next
-    worker ends a `once` call, so a worker counts as gone only after two pings.
+    worker ends a `once` call, so two looks confirm that a worker is gone.
     """
     workers = {call.worker for call in session.calls if call.worker and call.deferred_until is None}
     gone = await _gone_workers(context, workers)
-    if gone:
-        # A worker that lost its NATS server looks dead until it has connected again.
-        await asyncio.sleep(context.settings.timings.worker_reconnect_s)
-        gone = await _gone_workers(context, gone)
     return [
         CallRequest(call.assistant_message_id, call.call_id, len(call.grants))
         for call in session.calls
@@ -69,10 +66,18 @@ async def orphaned_calls(context: RunnerContext, session: Session) -> list[CallR
 
 
 async def _gone_workers(context: RunnerContext, workers: set[WorkerId]) -> set[WorkerId]:
-    timeout_s = context.settings.config.runner.ping_timeout_s
-    liveness = context.eventlog.liveness
-    lives = {worker: await liveness.ping(worker, timeout_s=timeout_s) for worker in workers}
-    return {worker for worker, life in lives.items() if life == "gone"}
+    settings = context.settings
+
+    async def look(worker: WorkerId) -> PingResult:
+        return await confirmed_life(
+            context.eventlog.liveness,
+            worker,
+            timeout_s=settings.config.runner.ping_timeout_s,
+            second_look_s=settings.timings.worker_second_look_s,
+        )
+
+    lives = await asyncio.gather(*(look(worker) for worker in workers))
+    return {worker for worker, life in zip(workers, lives, strict=True) if life == "gone"}
 
 
 async def send_calls(

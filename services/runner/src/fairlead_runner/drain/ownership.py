@@ -4,6 +4,7 @@ from contextlib import suppress
 from typing import Literal
 
 from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.process_life import confirmed_life
 from fairlead_runner.drain.staged_writer import StagedWriter, StaleDecision
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_schema.events.execution import RestReason
@@ -48,8 +49,13 @@ class Ownership:
         owner = session.execution.owner
         if owner is None or owner.runner == self._context.runner:
             return None
-        timeout_s = self._context.settings.config.runner.ping_timeout_s
-        return await self._context.eventlog.liveness.ping(owner.runner, timeout_s=timeout_s)
+        settings = self._context.settings
+        return await confirmed_life(
+            self._context.eventlog.liveness,
+            owner.runner,
+            timeout_s=settings.config.runner.ping_timeout_s,
+            second_look_s=settings.timings.owner_second_look_s,
+        )
 
     async def rest(
         self, reason: RestReason, detail: str | None = None, *, wake_at: int | None = None

@@ -95,17 +95,17 @@ class BeginDecider:
 
     def __init__(
         self,
-        worker: WorkerId,
+        peers: PeerLiveness,
         eventlog: EventLog,
         registry: Registry,
         outputs: OutputRetention,
         policy: CallPolicy,
         quotas: TenantQuotas,
     ) -> None:
-        self._worker = worker
+        self._worker = peers.own
         self._roots = policy.roots
         self._quota = quotas.calls
-        self._peers = PeerLiveness(eventlog.liveness)
+        self._peers = peers
         self._registry = registry
         self._outputs = outputs
         self._permissions = PermissionCheck(eventlog.approvals, policy.rules)

@@ -26,6 +26,7 @@ from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.begin import BeginPhase
 from fairlead_tools.calls.decision import BeginDecider
+from fairlead_tools.calls.liveness import PeerLiveness
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.output import OutputRetention
 from fairlead_tools.calls.permission import CallPolicy
@@ -63,7 +64,8 @@ class CallLifecycle:
             hurry_s=timings.store_hurry_s,
         )
         self.subagents = Subagents(eventlog, self._log, depth_max=settings.depth_max)
-        decider = BeginDecider(worker, eventlog, registry, self._outputs, policy, self._quotas)
+        peers = PeerLiveness(worker, eventlog.liveness, second_look_s=timings.second_look_s)
+        decider = BeginDecider(peers, eventlog, registry, self._outputs, policy, self._quotas)
         private = open_private_directory(settings.spool_dir)
         self._run = RunPhase(eventlog, self._log, self._outputs, private.spools, timings)
         self._begin = BeginPhase(decider, self._log, self._run)

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Final
 
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.ports import Liveness, PingResult
+from fairlead_eventlog.process_life import Liveness, PingResult, confirmed_life
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.ids import WorkerId
 
@@ -20,15 +20,29 @@ PING_EVERY_S: Final = 1.0
 class PeerLiveness:
     """The other workers, as this one sees them."""
 
-    def __init__(self, liveness: Liveness, *, ping_every_s: float = PING_EVERY_S) -> None:
+    def __init__(
+        self,
+        own: WorkerId,
+        liveness: Liveness,
+        *,
+        second_look_s: float,
+        ping_every_s: float = PING_EVERY_S,
+    ) -> None:
+        self.own = own
         self._liveness = liveness
+        self._second_look_s = second_look_s
         self._ping_every_s = ping_every_s
         self._silent_since: dict[WorkerId, float] = {}
         self._watches: set[asyncio.Task[None]] = set()
 
     async def ping(self, worker: WorkerId) -> PingResult:
-        """Whether a worker lives. A worker that answers, or is gone, is no longer silent."""
-        life = await self._liveness.ping(worker, timeout_s=PING_TIMEOUT_S)
+        """Whether a worker lives. A worker that answers, or is gone, is no longer silent.
+
+        The next worker ends a `once` call, so two looks confirm that this one is gone.
+        """
+        life = await confirmed_life(
+            self._liveness, worker, timeout_s=PING_TIMEOUT_S, second_look_s=self._second_look_s
+        )
         if life != "silent":
             self._silent_since.pop(worker, None)
         return life

@@ -22,3 +22,5 @@ class CallTimings:
     settled. A shell command takes three seconds from its SIGTERM to its SIGKILL."""
     store_hurry_s: float = 2.0
     """How long an output may take to be stored when the worker leaves."""
+    second_look_s: float = 2.5
+    """Between the two looks after which the worker of a call counts as gone."""
