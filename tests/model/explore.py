@@ -1,10 +1,10 @@
 """Explores every interleaving of a setting: how many states, what is wrong, what can never finish."""
 
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.model import ingest, runner, worker
+from tests.model.search import Search, search
 from tests.model.state import (
     AVAILABLE,
     NEVER,
@@ -66,24 +66,17 @@ def _holds(actor: Worker, *, second: bool) -> bool:
 class Exploration:
     """Every reachable state in its canonical form, and which states are faulty or stranded."""
 
-    setting: Setting
-    states: list[State] = field(default_factory=list)
-    origins: list[int] = field(default_factory=list)
-    faulty: list[int] = field(default_factory=list)
-    stranded: list[int] = field(default_factory=list)
+    found: Search[State]
+    faulty: list[int]
+    stranded: list[int]
+
+    @property
+    def states(self) -> list[State]:
+        return self.found.states
 
     def trace(self, index: int) -> tuple[str, ...]:
-        """A shortest way to a state, with the same number for the same actor from start to end."""
-        way: list[State] = []
-        while index:
-            way.append(self.states[index])
-            index = self.origins[index]
-        s, labels = self.states[0], list[str]()
-        for target in reversed(way):
-            possible = steps(s, self.setting)
-            label, s = next(step for step in possible if canonical(step[1]) == target)
-            labels.append(label)
-        return tuple(labels)
+        """A shortest way to a state."""
+        return self.found.trace(index)
 
     def shortest_stranding(self) -> tuple[str, ...]:
         """A shortest way to a stranded state."""
@@ -91,45 +84,13 @@ class Exploration:
 
 
 def explore(setting: Setting) -> Exploration:
-    """Breadth first, so that the first way to a state is a shortest one.
-
-    Equal actors are interchangeable, so one canonical state stands for up to four.
-    """
-    first = initial_state(setting)
-    exploration = Exploration(setting, [first], [0])
-    index = {first: 0}
-    before: list[list[int]] = [[]]
-    todo = deque([0])
-    while todo:
-        here = todo.popleft()
-        for _label, reached in steps(exploration.states[here], setting):
-            after = canonical(reached)
-            there = index.get(after)
-            if there is None:
-                there = index[after] = len(exploration.states)
-                exploration.states.append(after)
-                exploration.origins.append(here)
-                before.append([])
-                todo.append(there)
-                if after.fault:
-                    exploration.faulty.append(there)
-            before[there].append(here)
-    exploration.stranded = _find_stranded(exploration.states, before)
-    return exploration
+    """Every interleaving. Equal actors are interchangeable: one canonical state stands for up to four."""
+    found = search(initial_state(setting), lambda s: steps(s, setting), canonical)
+    return Exploration(found, found.find(lambda s: bool(s.fault)), found.stranded(_is_finished))
 
 
-def _find_stranded(states: list[State], before: list[list[int]]) -> list[int]:
-    """The states from which no way leads to a state with nothing left to do."""
-    can_finish = [
-        not is_undone(s) and s.request == NO_TOKEN and s.second in {NO_TOKEN, NEVER} for s in states
-    ]
-    todo = [index for index, good in enumerate(can_finish) if good]
-    while todo:
-        for earlier in before[todo.pop()]:
-            if not can_finish[earlier]:
-                can_finish[earlier] = True
-                todo.append(earlier)
-    return [index for index, good in enumerate(can_finish) if not good]
+def _is_finished(s: State) -> bool:
+    return not is_undone(s) and s.request == NO_TOKEN and s.second in {NO_TOKEN, NEVER}
 
 
 def replay(setting: Setting, trace: tuple[str, ...]) -> State:
