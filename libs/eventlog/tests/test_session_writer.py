@@ -67,6 +67,9 @@ class FaultyLog:
     async def locate(self, at: Address, seq: int) -> Head:
         return await self._log.locate(at, seq)
 
+    async def end(self, at: Address) -> Head:
+        return await self._log.end(at)
+
     async def head(self, at: Address) -> Head:
         return await self._log.head(at)
 

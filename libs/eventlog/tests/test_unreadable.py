@@ -14,7 +14,8 @@ from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import START, Head, Snapshot, StoredCommit
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema import subjects
-from fairlead_schema.record import Commit, RecordError, UnknownEvent, encode, record
+from fairlead_schema.events import SessionPurged
+from fairlead_schema.record import Commit, Draft, RecordError, UnknownEvent, encode, record
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_session.fold.snapshot import SESSION_FOLD
@@ -133,3 +134,39 @@ async def test_a_snapshot_that_cannot_be_read_is_none(
 
         await snapshots.store(at, Snapshot(Head(1, 2), b"state"))
         assert await snapshots.load(at) == Snapshot(Head(1, 2), b"state")
+
+
+@pytest.mark.parametrize(
+    ("strange", "seq"), [(STRANGE, 3), (b"\xff not json", 0), (b"", 0), (b'{"events":[]}', 0)]
+)
+async def test_where_a_log_ends_is_known_although_its_end_cannot_be_read(
+    eventlog: EventLog, at: Address, plant: Plant, strange: bytes, seq: int
+) -> None:
+    """D7: whoever purges it writes behind that place."""
+    assert await eventlog.log.end(at) == START
+    head = await write_commits(eventlog, at, 2)
+    assert await eventlog.log.end(at) == head
+    await plant(at, strange)
+
+    end = await eventlog.log.end(at)
+    draft = Draft(ids.event_id(), ids.now_ms(), SessionPurged())
+    purged = await eventlog.log.append(at, ids.commit_id(), (draft,), after=end)
+
+    assert (end.position > head.position, end.seq) == (True, seq)
+    assert purged.head.seq == seq + 1
+    assert await eventlog.log.end(at) == START
+
+
+async def test_the_readable_beginning_of_a_session_comes_with_the_reason_of_its_end(
+    eventlog: EventLog, at: Address, plant: Plant
+) -> None:
+    """D7: an unreadable commit hides nothing that came before it."""
+    head = await write_commits(eventlog, at, 1)
+    cache = SessionCache(eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=1)
+    assert (await cache.load_readable(at)).error is None
+    await plant(at, STRANGE.replace(b'"seq":3', b'"seq":2'))
+
+    readable = await cache.load_readable(at)
+
+    assert readable.versioned.head == head
+    assert isinstance(readable.error, UnknownEvent)

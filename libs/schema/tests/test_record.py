@@ -247,3 +247,9 @@ def test_a_caller_that_is_no_text_is_malformed() -> None:
 
     with pytest.raises(MalformedCommit, match="by is 7"):
         decode(payload.replace(b'"by":"local"', b'"by":7'))
+
+
+@given(st.binary() | st.builds(lambda seq: to_json({"events": [{"seq": seq}]}), scalars))
+def test_the_seq_that_any_bytes_claim_can_be_followed_by_another(payload: bytes) -> None:
+    """D7: a purge takes the next one, whatever stands in the log."""
+    assert 0 <= module.claimed_seq(payload) < module.SEQ_MAX

@@ -1,7 +1,6 @@
 """Every request gets an answer: data, or a typed error."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +13,9 @@ from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.commands.session import CreateSession
-from fairlead_schema.record import UnknownEvent
 from fairlead_schema.subjects import Address
 from services.ingest.tests.conftest import (
+    AT,
     answer_command,
     answer_prompt,
     create_session,
@@ -155,9 +154,10 @@ async def test_a_session_that_cannot_be_read_is_answered_with_its_reason(
     eventlog: EventLog,
 ) -> None:
     """H-19: the answer names the event that stopped the session."""
-    log = AwayLog()
-    log.failure = UnknownEvent("from.the.future", 9)
-    context = CommandContext(replace(eventlog, log=log), settings())
+    context = CommandContext(eventlog, settings())
+    assert isinstance(eventlog.log, MemoryLog)
+    strange = b'{"id":"c","events":[{"type":"from.the.future","version":9,"data":{}}]}'
+    await eventlog.log.append_raw(AT, strange)
 
     refusal = error(await answer_prompt(context, json.dumps(PROMPT).encode()))
 

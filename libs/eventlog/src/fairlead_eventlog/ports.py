@@ -82,6 +82,12 @@ class SessionLog(Protocol):
         Raises RecordError if the last commit cannot be read.
         """
 
+    async def end(self, at: Address) -> Head:
+        """Where the log of a session ends, read from the leader. Unlike `head`, never RecordError.
+
+        The seq is what the last commit claims. START for a session without a log or purged.
+        """
+
     def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
         """Every commit with events after seq `after`, then each new commit, for ever."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from fairlead_eventlog.ports import START, Head, SessionLog, Snapshot, Snapshots, StoredCommit
-from fairlead_schema.record import MalformedCommit, Recorded
+from fairlead_schema.record import MalformedCommit, Recorded, RecordError
 from fairlead_schema.subjects import Address
 
 State = TypeVar("State")
@@ -16,6 +16,13 @@ class Versioned(NamedTuple, Generic[State]):
 
     state: State
     head: Head
+
+
+class Readable(NamedTuple, Generic[State]):
+    """The readable beginning of a session. `error` says why the rest cannot be read, if there is one."""
+
+    versioned: Versioned[State]
+    error: RecordError | None = None
 
 
 class Fold(Protocol[State]):
@@ -46,6 +53,20 @@ class SessionCache(Generic[State]):
     async def load(self, at: Address) -> Versioned[State]:
         """The session as the log holds it now."""
         return await self.advance(at, self._cached.get(at) or await self._load_snapshot(at))
+
+    async def load_readable(self, at: Address) -> Readable[State]:
+        """The session as far as its log can be read now, and why the rest cannot be read."""
+        known = self._cached.get(at) or await self._load_snapshot(at)
+        try:
+            more = True
+            while more:
+                page = await self._log.read(at, after=known.head)
+                for stored in page.commits:
+                    known = self.fold(known, stored)
+                more = page.more
+        except RecordError as error:
+            return Readable(known, error)
+        return Readable(known)
 
     def peek(self, at: Address) -> Versioned[State] | None:
         """The session as it was when this process last read or wrote it, if it is cached."""

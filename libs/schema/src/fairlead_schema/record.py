@@ -16,6 +16,9 @@ Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 # (type, old version) -> converts the data of that version into the data of the next version.
 UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {}
 
+# Clients read numbers as JavaScript does.
+SEQ_MAX: Final = 2**53 - 1
+
 # A cold load validates every event of a session. `model_validate` would ask its options each time.
 _VALIDATORS: Final = {key: kind.__pydantic_validator__ for key, kind in BY_TYPE.items()}
 
@@ -114,6 +117,15 @@ def decode(payload: bytes) -> Commit:
     if not isinstance(by, str | None):
         raise MalformedCommit(f"by is {by!r} and must be the name of a principal")
     return Commit(id_, events)
+
+
+def claimed_seq(payload: bytes) -> int:
+    """The seq that the last event of a log message claims, readable or not; 0 if it claims none."""
+    try:
+        seq = from_json(payload)["events"][-1]["seq"]
+    except (ValueError, KeyError, IndexError, TypeError):
+        return 0
+    return seq if type(seq) is int and 0 < seq < SEQ_MAX else 0
 
 
 def decode_event(raw: Mapping[str, Any], by: PrincipalName | None = None) -> Recorded:

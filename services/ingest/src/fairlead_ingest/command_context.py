@@ -1,6 +1,7 @@
 """The context of every command: the log, cached sessions, one writer, quotas, and the waker."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias, TypeVar
 
@@ -8,15 +9,17 @@ from faststream import Context
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import SessionBusy
-from fairlead_eventlog.session_cache import SessionCache, Versioned
+from fairlead_eventlog.ports import START
+from fairlead_eventlog.session_cache import Readable, SessionCache, Versioned
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
 from fairlead_eventlog.tenant_totals import TenantTotalsReader
 from fairlead_ingest.quotas import QuotaCheck
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.waker import Waker
-from fairlead_schema.errors import ServiceUnavailable
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.caller import current_caller
@@ -58,8 +61,17 @@ class CommandContext:
         return (await self.load_versioned(at)).state
 
     async def load_versioned(self, at: Address) -> Versioned[Session]:
-        """The session as it is now, and where its log ends."""
-        return await self._cache.load(at)
+        """The session as it is now, and where its log ends. Raises SessionNotFound if it was purged unread."""
+        async with self._purged_is_missing(at):
+            return await self._cache.load(at)
+
+    async def load_readable(self, at: Address) -> Readable[Session]:
+        """The session as far as its log can be read, and why the rest cannot be read."""
+        return await self._cache.load_readable(at)
+
+    def forget(self, at: Address) -> None:
+        """Drop a session from the cache. The next command reads its log."""
+        self._cache.evict(at)
 
     async def commit(
         self,
@@ -82,9 +94,10 @@ class CommandContext:
 
         state = None if assumed is None else AssumedState(assumed)
         try:
-            written = await self._writer.commit(
-                at, choose, assumed=state, by=current_caller() or by
-            )
+            async with self._purged_is_missing(at):
+                written = await self._writer.commit(
+                    at, choose, assumed=state, by=current_caller() or by
+                )
         except SessionBusy as busy:
             reason = "The session is too busy to write to now"
             raise ServiceUnavailable(reason, service="session.log") from busy
@@ -92,6 +105,16 @@ class CommandContext:
         if not isinstance(decision, tuple):
             return decision
         return Committed(before, decision, written.after.state)
+
+    @asynccontextmanager
+    async def _purged_is_missing(self, at: Address) -> AsyncIterator[None]:
+        """Nobody finds a purged session, also while the unreadable part of its log is not erased yet."""
+        try:
+            yield
+        except RecordError:
+            if await self.eventlog.log.end(at) == START:
+                raise SessionNotFound(at.session_id) from None
+            raise
 
 
 CONTEXT: Final = "command_context"

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from fairlead_eventlog.ports import LogEntry, StoredCommit
-from fairlead_schema.record import RecordError, decode
+from fairlead_eventlog.ports import Head, LogEntry, StoredCommit
+from fairlead_schema.record import RecordError, claimed_seq, decode
 
 
 class UnreadableCommit(NamedTuple):
@@ -11,6 +11,12 @@ class UnreadableCommit(NamedTuple):
 
     position: int
     error: RecordError
+    seq: int
+    """The seq that the commit claims for its last event."""
+
+    @property
+    def head(self) -> Head:
+        return Head(self.position, self.seq)
 
 
 def parse_entry(entry: LogEntry) -> StoredCommit | UnreadableCommit:
@@ -18,7 +24,7 @@ def parse_entry(entry: LogEntry) -> StoredCommit | UnreadableCommit:
     try:
         return StoredCommit(entry.position, decode(entry.payload))
     except RecordError as error:
-        return UnreadableCommit(entry.position, error)
+        return UnreadableCommit(entry.position, error, claimed_seq(entry.payload))
 
 
 def require_readable(item: StoredCommit | UnreadableCommit) -> StoredCommit:

@@ -83,6 +83,12 @@ class MemoryLog:
         last = require_readable(commits[-1]) if commits else None
         return START if last is None or last.is_purge else last.head
 
+    async def end(self, at: Address) -> Head:
+        last = self._sessions[at][-1] if self._sessions[at] else None
+        if last is None or (isinstance(last, StoredCommit) and last.is_purge):
+            return START
+        return last.head
+
     async def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
         head = await self.locate(at, after)
         while True:

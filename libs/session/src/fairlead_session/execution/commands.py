@@ -146,10 +146,13 @@ def archive(session: Session) -> Events:
 
 def purge(session: Session) -> Events:
     """Delete the session for ever. The event stands alone, because it must be the last one."""
-    if session.profile is None:
-        return ()
+    return () if session.profile is None else (last_event(session),)
+
+
+def last_event(session: Session) -> SessionPurged:
+    """The event that purges a session. It keeps what the session used."""
     cost, tokens = own_usage(session)
-    return (SessionPurged(cost=cost or None, tokens=tokens or None),)
+    return SessionPurged(cost=cost or None, tokens=tokens or None)
 
 
 def is_at_rest(session: Session) -> bool:

@@ -23,7 +23,15 @@ from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
 from fairlead_schema import subjects
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId
-from fairlead_schema.record import Commit, Draft, RecordError, decode, encode, record
+from fairlead_schema.record import (
+    Commit,
+    Draft,
+    RecordError,
+    claimed_seq,
+    decode,
+    encode,
+    record,
+)
 from fairlead_schema.subjects import Address
 
 APPEND_TRIES: Final = 3
@@ -79,6 +87,17 @@ class JetStreamLog:
         message = await self._link.last_message(stream, subjects.log(at))
         stored = None if message is None else _parse(message)
         return START if stored is None or stored.is_purge else stored.head
+
+    async def end(self, at: Address) -> Head:
+        stream = log_stream(subjects.shard(at.session_id))
+        message = await self._link.last_message(stream, subjects.log(at))
+        if message is None:
+            return START
+        try:
+            stored = _parse(message)
+        except RecordError:
+            return Head(message.sequence, claimed_seq(message.payload))
+        return START if stored.is_purge else stored.head
 
     async def locate(self, at: Address, seq: int) -> Head:
         """Binary search over positions, until reading on costs less than another step."""

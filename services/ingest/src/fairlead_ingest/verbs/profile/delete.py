@@ -4,8 +4,9 @@ import logging
 
 from fairlead_eventlog.errors import LogError
 from fairlead_ingest.command_context import CommandContext, ContextDep
+from fairlead_ingest.unreadable_purge import purge_unreadable
 from fairlead_ingest.verbs.execution.interrupt import interrupt
-from fairlead_ingest.verbs.sessions import change, sequence_answer
+from fairlead_ingest.verbs.sessions import change
 from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.errors import Refused, SessionNotFound
 from fairlead_schema.ids import SessionId, TenantId
@@ -15,6 +16,7 @@ from fairlead_service.audit import audit_command
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.commands import purge
 from fairlead_session.people.pending import close_asks
+from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -25,16 +27,25 @@ async def delete(context: ContextDep, tenant: TenantParam, command: SessionComma
     Only after that the owner and the child sessions stop: nothing new can begin for the session.
     """
     at = Address(tenant, command.session_id)
-    # The asks close in a commit of their own, because the last event stands alone.
-    await change(context, at, close_asks)
-    committed = await change(context, at, purge)
+    try:
+        before, seq = await _purge_readable(context, at)
+    except (RecordError, SessionNotFound) as error:
+        # Of a log that cannot be read nobody knows whether it has a session. It is purged too.
+        before, seq = await purge_unreadable(context, at, reason=str(error))
     audit_command("session.purge", tenant, at.session_id)
-    before = committed.before
     if before.execution.owner is not None:
         await context.eventlog.liveness.nudge(before.execution.owner.runner, at)
     for child in before.usage.children.uncounted:
         await _interrupt_child(context, tenant, child)
-    return sequence_answer(committed.session)
+    return SeqReached(session_id=at.session_id, seq=seq)
+
+
+async def _purge_readable(context: CommandContext, at: Address) -> tuple[Session, int]:
+    """Purge by a decision from the whole log: the session before it, and the seq of its last event."""
+    # The asks close in a commit of their own, because the last event stands alone.
+    await change(context, at, close_asks)
+    committed = await change(context, at, purge)
+    return committed.before, committed.session.seq
 
 
 async def _interrupt_child(context: CommandContext, tenant: TenantId, child: SessionId) -> None:
