@@ -86,7 +86,7 @@ class Results:
 async def run_suite(*, relaxed: bool, scale: float, progress: Callable[[str], None]) -> Results:
     """Start a stack, run all benchmarks, stop the stack."""
     results = Results("relaxed" if relaxed else "sync always")
-    with _temporary_directory() as directory:
+    with temporary_directory() as directory:
         progress("starting the stack")
         async with (
             run_stack(
@@ -104,7 +104,8 @@ async def run_suite(*, relaxed: bool, scale: float, progress: Callable[[str], No
 
 
 @contextmanager
-def _temporary_directory() -> Iterator[Path]:
+def temporary_directory() -> Iterator[Path]:
+    """A directory for the state of a stack."""
     with tempfile.TemporaryDirectory(prefix="fairlead-bench-") as path:
         # Postgres may run as another user, who must be able to enter the directory.
         Path(path).chmod(0o755)
@@ -180,7 +181,7 @@ async def run_scale_out(
 
     With several runners, also time how soon another runner takes over after one is killed.
     """
-    with _temporary_directory() as directory:
+    with temporary_directory() as directory:
         progress(f"{runners} runner{'s' if runners > 1 else ''}")
         async with (
             run_stack(directory, sim=True, scale={"runner": runners}, gateway=UNLIMITED) as stack,

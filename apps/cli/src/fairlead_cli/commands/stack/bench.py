@@ -8,13 +8,24 @@ from pathlib import Path
 import uvloop
 
 from fairlead_cli import terminal
+from fairlead_cli.bench.cost.report import LoadCost
+from fairlead_cli.bench.cost.run import run_cost
+from fairlead_cli.bench.cost.server_counts import ServerCounts
 from fairlead_cli.bench.suite import Results, run_scale_out, run_suite
 
 DEFAULT = Path(".bench/bench.json")
+DEFAULT_COST = Path(".bench/cost.json")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, default=DEFAULT, help=f"JSON file ({DEFAULT})")
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=("all", "cost"),
+        default="all",
+        help="all: throughput and latency; cost: processor time and counts of one turn (all)",
+    )
+    parser.add_argument("--out", type=Path, help=f"JSON file ({DEFAULT}, cost: {DEFAULT_COST})")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="factor for the number of samples (1.0)"
     )
@@ -27,7 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure with a sync of every commit to disk, and again without it."""
+    """Measure with a sync of every commit to disk, and again without it; or measure the cost."""
+    if args.what == "cost":
+        return _run_cost(args)
     console = terminal.stderr_console()
     modes = {"both": (False, True), "always": (False,), "relaxed": (True,)}[args.mode]
     runs: list[dict[str, object]] = []
@@ -37,10 +50,22 @@ def run(args: argparse.Namespace) -> int:
         _show(results)
         runs.append(results.to_json())
     runs.append(_run_scale_out(args.scale, console.print))
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(runs, indent=2) + "\n")
-    console.print(f"written to {args.out}")
+    _write(args.out or DEFAULT, runs)
     return 0
+
+
+def _run_cost(args: argparse.Namespace) -> int:
+    console = terminal.stderr_console()
+    costs = uvloop.run(run_cost(scale=args.scale, progress=console.print))
+    _show_costs(costs)
+    _write(args.out or DEFAULT_COST, [cost.to_json() for cost in costs])
+    return 0
+
+
+def _write(out: Path, runs: object) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(runs, indent=2) + "\n")
+    terminal.stderr_console().print(f"written to {out}")
 
 
 def _run_scale_out(scale: float, progress: Callable[[str], None]) -> dict[str, object]:
@@ -78,3 +103,18 @@ def _show(results: Results) -> None:
         verdict = "reached" if ratio.is_met else "missed"
         ratios.add_row(ratio.name, f"{ratio.value:.3f}", f"{sign} {ratio.target}", verdict)
     out.print(timings, "", figures, "", ratios, "", sep="\n")
+
+
+def _show_costs(costs: list[LoadCost]) -> None:
+    """Processor time in milliseconds, normalised by a fixed loop; then what the servers counted."""
+    processes = list(costs[0].usage)
+    times = terminal.table("ms of processor time", *processes, "all", "per second")
+    switches = terminal.table("voluntary context switches", *processes)
+    counts = terminal.table("counted", *ServerCounts._fields)
+    for cost in costs:
+        milliseconds = (f"{cost.cpu_ms(name):.2f}" for name in processes)
+        times.add_row(cost.load, *milliseconds, f"{cost.total_cpu_ms:.2f}", f"{cost.per_s:.1f}")
+        each = (f"{cost.usage[name].switches / cost.units:.0f}" for name in processes)
+        switches.add_row(cost.load, *each)
+        counts.add_row(cost.load, *(f"{cost.each(name):.1f}" for name in ServerCounts._fields))
+    terminal.stdout_console().print(times, "", switches, "", counts, "", sep="\n")
