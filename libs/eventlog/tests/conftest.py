@@ -48,14 +48,18 @@ def own_server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(
-    params=["memory_eventlog", pytest.param("jetstream", marks=pytest.mark.integration)]
+    params=[
+        "memory_eventlog",
+        pytest.param("jetstream", marks=pytest.mark.integration),
+    ]
 )
 async def eventlog(request: pytest.FixtureRequest) -> AsyncIterator[EventLog]:
     """Every port, on each medium."""
     if request.param == "memory_eventlog":
         yield memory_eventlog()
         return
-    running: Server = request.getfixturevalue("server")
+    name = "server" if request.param == "jetstream" else "cluster"
+    running: Server | NatsCluster = request.getfixturevalue(name)
     async with connect(running.address, name="contract") as connected:
         yield connected
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import Job
+from fairlead_eventlog.positions import parse_position
 from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
@@ -40,6 +41,21 @@ async def test_a_held_wake_still_refuses_and_a_finished_one_does_not(
     await job.extend()
     await job.ack()
     assert await eventlog.wakes.wake(at)
+
+
+async def test_a_wake_names_the_position_that_it_is_about(eventlog: EventLog, at: Address) -> None:
+    """A1: its taker knows how far to read. A wake without a position has an empty body."""
+    unknown = Address(at.tenant, ids.session_id())
+    await eventlog.wakes.wake(at, position=12)
+    await eventlog.wakes.wake(unknown)
+    jobs = eventlog.wakes.take(Slots(100))
+
+    named = await take_job(jobs, subjects.wake(at))
+    assert parse_position(named.payload) == 12
+    await eventlog.wakes.renew(at, position=15)
+
+    assert parse_position((await take_job(jobs, subjects.wake(unknown))).payload) is None
+    assert parse_position((await take_job(jobs, subjects.wake(at))).payload) == 15
 
 
 async def test_a_renewed_wake_is_delivered_whatever_became_of_the_first(

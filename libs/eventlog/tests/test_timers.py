@@ -4,6 +4,7 @@ import asyncio
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.timers import MemoryTimers
+from fairlead_eventlog.process_life import Nudge
 from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
@@ -27,13 +28,15 @@ async def test_a_session_is_due_at_its_last_set_time(eventlog: EventLog, at: Add
 
 
 async def test_a_nudge_reaches_the_instance_it_is_for(eventlog: EventLog, at: Address) -> None:
-    nudges: asyncio.Queue[Address] = asyncio.Queue()
+    nudges: asyncio.Queue[Nudge] = asyncio.Queue()
     instance = ids.runner_id()
     await eventlog.liveness.start_answering(instance, nudges.put_nowait)
 
     await eventlog.liveness.nudge(ids.runner_id(), at)
     await eventlog.liveness.nudge(instance, at)
+    await eventlog.liveness.nudge(instance, at, position=7)
 
-    assert await asyncio.wait_for(nudges.get(), 10) == at
+    assert await asyncio.wait_for(nudges.get(), 10) == Nudge(at)
+    assert await asyncio.wait_for(nudges.get(), 10) == Nudge(at, 7), "A1: how far to read"
     assert await eventlog.liveness.ping(instance, timeout_s=2) == "alive"
     assert nudges.empty()

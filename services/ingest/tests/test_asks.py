@@ -8,6 +8,7 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_eventlog.ports import START
+from fairlead_eventlog.process_life import Nudge
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.execution.interrupt import interrupt
@@ -156,14 +157,17 @@ async def test_a_permission_is_one_commit_and_a_wake(
 
 async def test_a_living_owner_is_told_at_once(context: CommandContext, eventlog: EventLog) -> None:
     """K-15: the owner waits for another call and dispatches the permitted one again."""
-    nudges: list[Address] = []
+    nudges: list[Nudge] = []
     assert isinstance(eventlog.liveness, MemoryLiveness)
     await eventlog.liveness.start_answering("run_a", nudges.append)
     await park_session(context, eventlog, at_rest=False)
 
     await permission.reply(context, "default", reply("once"))
 
-    assert nudges == [AT]
+    assert [nudge.at for nudge in nudges] == [AT]
+    assert [nudge.position for nudge in nudges] == [(await eventlog.log.head(AT)).position], (
+        "the owner reads at least this far"
+    )
 
 
 async def test_always_saves_each_pattern_for_the_project_first(

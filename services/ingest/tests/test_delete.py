@@ -7,6 +7,7 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.ports import CommitPage, Head
+from fairlead_eventlog.process_life import Nudge
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.delete import delete
@@ -57,13 +58,13 @@ async def test_a_purge_interrupts_the_sessions_below(
 
 async def test_its_owner_is_told(context: CommandContext, eventlog: EventLog) -> None:
     """H-29: the owner gives up its turn at once."""
-    nudges: list[Address] = []
+    nudges: list[Nudge] = []
     await eventlog.liveness.start_answering("run_a", nudges.append)
     await wait_for_children(context, eventlog)
 
     await delete(context, "default", COMMAND)
 
-    assert nudges == [AT]
+    assert [nudge.at for nudge in nudges] == [AT]
 
 
 async def test_a_purge_stands_although_nobody_below_can_be_told(

@@ -48,9 +48,9 @@ class HeldWakes(MemoryWakes):
         self.requests = 0
 
     @override
-    async def wake(self, at: Address) -> bool:
+    async def wake(self, at: Address, *, position: int | None = None) -> bool:
         self.requests += 1
-        is_new = await super().wake(at)
+        is_new = await super().wake(at, position=position)
         await self.answers.wait()
         return is_new
 
@@ -61,11 +61,11 @@ class DownWakes(MemoryWakes):
     failures = 3
 
     @override
-    async def wake(self, at: Address) -> bool:
+    async def wake(self, at: Address, *, position: int | None = None) -> bool:
         self.failures -= 1
         if self.failures >= 0:
             raise LogUnavailable("down")
-        return await super().wake(at)
+        return await super().wake(at, position=position)
 
 
 async def test_a_departure_does_not_wait_for_a_server_that_is_away(

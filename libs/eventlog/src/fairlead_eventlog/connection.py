@@ -4,24 +4,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_eventlog.ports import (
-    Approvals,
     ClientConsumers,
     DeadLetters,
     Deltas,
     Feed,
-    MessageRegister,
     OutputStore,
     Requests,
     SessionLog,
     ShardLog,
     Snapshots,
-    SourceRegister,
     Timers,
-    ToolRegistrations,
     Wakes,
     WorkQueue,
 )
 from fairlead_eventlog.process_life import Liveness
+from fairlead_eventlog.register_ports import (
+    Approvals,
+    MessageRegister,
+    SourceRegister,
+    ToolRegistrations,
+)
 
 
 @dataclass(frozen=True, slots=True)

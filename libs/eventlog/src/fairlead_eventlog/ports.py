@@ -9,8 +9,7 @@ from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.identity.restrictions import Restrictions
-from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
-from fairlead_schema.permission import SavedPermission
+from fairlead_schema.ids import CommitId, OutputId, TenantId
 from fairlead_schema.record import Commit, Draft
 from fairlead_schema.subjects import Address
 
@@ -158,10 +157,13 @@ class Job(Protocol):
 class Wakes(Protocol):
     """Hints that a session may have work; at most one per session."""
 
-    async def wake(self, at: Address) -> bool:
-        """Leave a wake. False: the session has one already. Raises LogUnavailable."""
+    async def wake(self, at: Address, *, position: int | None = None) -> bool:
+        """Leave a wake for what the log holds up to a position; None: the caller does not know it.
 
-    async def renew(self, at: Address) -> bool:
+        False: the session has a wake already. Raises LogUnavailable.
+        """
+
+    async def renew(self, at: Address, *, position: int | None = None) -> bool:
         """Leave a new wake in place of the stored one. Raises LogUnavailable.
 
         A killed server may keep a wake that it never delivers, and that wake refuses all others.
@@ -210,28 +212,6 @@ class Snapshots(Protocol):
 
     async def remove(self, at: Address) -> None:
         """Delete the snapshot."""
-
-
-class MessageRegister(Protocol):
-    """Binds a message id to the one session of its tenant that may use it."""
-
-    async def bind(
-        self, tenant: TenantId, message_id: MessageId, session_id: SessionId
-    ) -> SessionId:
-        """Bind the id unless it is bound; the answer is the session that has it."""
-
-
-class SourceRegister(Protocol):
-    """The context sources that services registered, each key once per tenant."""
-
-    async def add(self, tenant: TenantId, key: str, body: bytes) -> bytes:
-        """Store a body under its key unless the key is taken; the answer is the stored body."""
-
-    async def remove(self, tenant: TenantId, key: str) -> None:
-        """Delete a key."""
-
-    async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
-        """Every body of a tenant, in key order."""
 
 
 class Deltas(Protocol):
@@ -302,19 +282,6 @@ class Requests(Protocol):
         """
 
 
-class ToolRegistrations(Protocol):
-    """The tools that services of a tenant registered, as values by key."""
-
-    async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
-        """Store a value under its key, in place of an earlier value. Raises LogUnavailable."""
-
-    async def remove(self, tenant: TenantId, key: str) -> None:
-        """Delete a key."""
-
-    async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
-        """Every value of one tenant, by key. Raises LogUnavailable."""
-
-
 @dataclass(frozen=True, slots=True)
 class FeedItem:
     """One public event for the feed, stored once per event id."""
@@ -360,24 +327,6 @@ class Feed(Protocol):
 
     async def advance(self, shard: int, position: int, *, revision: int) -> int:
         """Move the checkpoint; the answer is its new revision. Raises AppendConflict if fenced."""
-
-
-class Approvals(Protocol):
-    """Permissions that people approved for always, by project."""
-
-    async def save(
-        self, tenant: TenantId, project_id: str, action: str, resources: Sequence[str]
-    ) -> None:
-        """Save an approval of an action for each resource pattern. A saved pattern stays as it is."""
-
-    async def get_all(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
-        """The approvals of a project in the order of saving, read from the leader."""
-
-    async def remove(self, tenant: TenantId, id_: str) -> None:
-        """Delete one approval, if it exists."""
-
-    async def revision(self) -> int:
-        """A number that changes with every save and every removal."""
 
 
 class DeadLetters(Protocol):

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from time import monotonic
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from fairlead_schema.subjects import Address
 
@@ -15,18 +15,26 @@ SECOND_LOOK_S: Final = 0.5
 
 PingResult: TypeAlias = Literal["alive", "gone", "silent"]
 
-OnNudge: TypeAlias = Callable[[Address], None]
-"""Runs when another process says that a session's log has news."""
+
+class Nudge(NamedTuple):
+    """Another process says that a session's log has news, up to a position if it knows one."""
+
+    at: Address
+    position: int | None = None
+
+
+OnNudge: TypeAlias = Callable[[Nudge], None]
+"""Runs when a nudge comes."""
 
 
 class Liveness(Protocol):
     """Which instances are alive. It says when to try a take-over, never whether one is allowed."""
 
-    async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+    async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _nudge: None) -> None:
         """Answer pings to this instance from now on, and receive its nudges."""
 
-    async def nudge(self, instance: str, at: Address) -> None:
-        """Ask an instance to read a session's log again. A nudge may be lost."""
+    async def nudge(self, instance: str, at: Address, *, position: int | None = None) -> None:
+        """Ask an instance to read a session's log again, up to a position. A nudge may be lost."""
 
     async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
         """`gone`: nobody listens under this name. `silent`: the instance listens and does not answer.

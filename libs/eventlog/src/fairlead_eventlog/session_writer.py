@@ -171,6 +171,10 @@ class SessionWriter(Generic[State]):
         """Whether this process has seen more of the session: a write from here would conflict."""
         return assumed.head.position < self._positions.get(at, 0)
 
+    def seen_position(self, at: Address) -> int | None:
+        """The last position of the session that this process has read or written."""
+        return self._positions.get(at)
+
     def lock(self, at: Address) -> AbstractAsyncContextManager[None]:
         """One writer per session in this process. The log settles the races between processes."""
         lock = self._locks.get(at)

@@ -73,6 +73,12 @@ class CommandContext:
         """Drop a session from the cache. The next command reads its log."""
         self._cache.evict(at)
 
+    async def nudge_owner(self, at: Address, session: Session) -> None:
+        """Tell the owner of a session, if it has one, how far the session has come."""
+        if session.execution.owner is not None:
+            runner, position = session.execution.owner.runner, self._writer.seen_position(at)
+            await self.eventlog.liveness.nudge(runner, at, position=position)
+
     async def commit(
         self,
         at: Address,

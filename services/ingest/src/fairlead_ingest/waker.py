@@ -60,7 +60,7 @@ class Waker:
                 await asyncio.sleep(self._timings.honour_s)
                 session = (await self._cache.load(at)).state
             if session.execution.interrupted:
-                await self._wakes.wake(at)
+                await self._leave_wake(at)
         except (LogError, RecordError) as error:
             _log_failure(at, error)
 
@@ -80,7 +80,7 @@ class Waker:
                 # A session that moved on or was interrupted meanwhile needs no wake.
                 if waited and not is_moving((await self._cache.load(at)).state):
                     return
-                if await self._wakes.wake(at):
+                if await self._leave_wake(at):
                     return
             except LogError as error:
                 _log_failure(at, error)
@@ -90,6 +90,11 @@ class Waker:
                 return
             await asyncio.sleep(delay)
             waited, delay = waited + delay, min(delay * 2, self._timings.retry_s_max)
+
+    async def _leave_wake(self, at: Address) -> bool:
+        known = self._cache.peek(at)
+        position = None if known is None else known.head.position
+        return await self._wakes.wake(at, position=position)
 
 
 def _log_failure(at: Address, error: Exception) -> None:

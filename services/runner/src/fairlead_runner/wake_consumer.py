@@ -6,6 +6,7 @@ from typing import Final
 
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.ports import Job
+from fairlead_eventlog.process_life import Nudge
 from fairlead_eventlog.slots import Slots
 from fairlead_runner.metrics import DRAINING
 from fairlead_runner.runner_context import RunnerContext
@@ -41,9 +42,9 @@ class WakeConsumer:
         """Wake the sessions whose timers are due, until cancelled."""
         await self._supervise("timers", self._fire_due)
 
-    def nudge(self, at: Address) -> None:
+    def nudge(self, nudge: Nudge) -> None:
         """Make the session's drain look at the log now."""
-        self._handler.nudge(at)
+        self._handler.nudge(nudge)
 
     async def shutdown(self) -> None:
         """Finish the current turns within the grace time, release the sessions, return the wakes."""

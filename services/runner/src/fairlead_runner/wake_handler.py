@@ -7,6 +7,7 @@ from typing import Final
 
 from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
+from fairlead_eventlog.process_life import Nudge
 from fairlead_eventlog.tenant_quota import QuotaWait
 from fairlead_runner.drain.drain import Drain
 from fairlead_runner.drain.staged_writer import OwnershipLost, StagedWriter
@@ -36,10 +37,10 @@ class WakeHandler:
         self._drains: dict[Address, Drain] = {}
         self._shutting_down = False
 
-    def nudge(self, at: Address) -> None:
+    def nudge(self, nudge: Nudge) -> None:
         """Make the session's drain look at the log now."""
-        if at in self._drains:
-            self._drains[at].nudge()
+        if nudge.at in self._drains:
+            self._drains[nudge.at].nudge()
 
     def shutdown(self) -> None:
         """Let every drain finish its current turn and hand its session over."""
@@ -156,7 +157,8 @@ class WakeHandler:
         rule = rest_rule(execution.rested)
         work = (changed or rule.ends_interrupt) and is_moving(writer.durable)
         if execution.owner is None and (work or rule.wakes_at_once):
-            await self._context.eventlog.wakes.wake(at)
+            position = writer.versioned.head.position
+            await self._context.eventlog.wakes.wake(at, position=position)
         await self._save_snapshot(at, writer)
         with suppress(LogError, RecordError):  # A hint: the call is looked at later anyway.
             await notify_parent(self._context, at, writer.durable)

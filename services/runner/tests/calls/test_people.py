@@ -6,6 +6,7 @@ import pytest
 
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
 from fairlead_eventlog.ports import START
+from fairlead_eventlog.process_life import Nudge
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     InterruptRequested,
@@ -63,7 +64,7 @@ async def park_session(world: World, *ids: str) -> SessionEvent:
         await wait_for_event(world, "attempt.finished")
         for call in ids:
             await world.write(permission_asked(called, call))
-            consumer.nudge(AT)
+            consumer.nudge(Nudge(AT))
         await wait_until(lambda: not world.wakes)
     return called
 
@@ -129,10 +130,10 @@ async def test_an_owner_that_waits_for_another_call_sends_the_answered_one(world
         await wait_until(lambda: requested_calls(world) == ["c1", "c2"])
         await world.write(permission_asked(called, "c1"))
         await world.write(permission_granted("c1"))
-        consumer.nudge(AT)
+        consumer.nudge(Nudge(AT))
         await wait_until(lambda: requested_calls(world) == ["c1", "c2", "c1"])
         await world.write(tool_succeeded(called, "c1"), tool_succeeded(called, "c2"))
-        consumer.nudge(AT)
+        consumer.nudge(Nudge(AT))
         await wait_until(lambda: not world.wakes)
 
     types = await world.types()

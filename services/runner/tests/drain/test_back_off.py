@@ -4,6 +4,7 @@ import asyncio
 
 from starlette.responses import Response
 
+from fairlead_eventlog.process_life import Nudge
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     ExecutionClaimed,
@@ -64,7 +65,7 @@ async def test_an_interrupt_ends_a_short_back_off_at_once(world: World) -> None:
             while "retried" not in await world.types():
                 await asyncio.sleep(0.001)
         await world.write(InterruptRequested())
-        consumer.nudge(AT)
+        consumer.nudge(Nudge(AT))
         await wait_until(lambda: not world.wakes)
 
     assert (await world.session()).execution.rested == "interrupted"

@@ -10,6 +10,7 @@ from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.timers import MemoryTimers
 from fairlead_eventlog.ports import CommitPage, Head
+from fairlead_eventlog.process_life import Nudge
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema import subjects
 from fairlead_schema.events import (
@@ -43,7 +44,7 @@ async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) ->
     async with run_consumer(consumer):
         await wait_until(lambda: len(world.provider.requests) == 1)
         await world.write(InterruptRequested())
-        consumer.nudge(AT)
+        consumer.nudge(Nudge(AT))
         await wait_until(lambda: not world.wakes)
         hanging.set()
 

@@ -12,6 +12,7 @@ from typing_extensions import override
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_eventlog.ports import CommitPage, Head
+from fairlead_eventlog.process_life import Nudge
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     ContextSnapshotAdvanced,
@@ -88,7 +89,7 @@ async def test_a_nudge_during_an_outage_does_not_cost_the_turn(world: World) -> 
     async with run_consumer(consumer):
         await wait_until(lambda: len(world.provider.requests) == 1)
         with failing_reads(world.log):
-            consumer.nudge(AT)
+            consumer.nudge(Nudge(AT))
             for _ in range(20):
                 await asyncio.sleep(0.001)
         reply.free.set()
@@ -126,7 +127,7 @@ async def test_a_steer_during_a_turn_that_fails_is_answered_after_it(world: Worl
     async with run_consumer(consumer):
         await wait_until(lambda: len(world.provider.requests) == 1)
         await world.write(admitted("msg_2", "and this"))
-        consumer.nudge(AT)
+        consumer.nudge(Nudge(AT))
         for _ in range(20):
             await asyncio.sleep(0.001)
         reply.free.set()
@@ -159,7 +160,7 @@ async def test_a_resume_during_the_cleanup_of_an_interrupt_runs_after_it(world: 
         await wait_until(lambda: len(world.provider.requests) == 1)
         await world.write(InterruptRequested())
         await world.write(ResumeRequested())
-        consumer.nudge(AT)
+        consumer.nudge(Nudge(AT))
         await wait_until(lambda: not world.wakes)
         await world.drain()
 

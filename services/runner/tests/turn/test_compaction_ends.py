@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from starlette.responses import Response
 
+from fairlead_eventlog.process_life import Nudge
 from fairlead_runner.drain.drain import Drain
 from fairlead_runner.drain.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.wake_consumer import WakeConsumer
@@ -59,7 +60,7 @@ async def test_an_interrupt_during_the_summary_leaves_nothing(small: World, caus
     async with run_consumer(consumer):
         await wait_until(lambda: len(small.provider.requests) == count)
         await small.write(InterruptRequested())
-        consumer.nudge(AT)
+        consumer.nudge(Nudge(AT))
         await wait_until(lambda: not small.wakes)
         hanging.set()
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fairlead_eventlog.ports import CommitPage, Head
+from fairlead_eventlog.process_life import Nudge
 from fairlead_schema.events import (
     AgentSwitched,
     InterruptRequested,
@@ -351,12 +352,12 @@ async def test_a_call_that_would_do_something_else_now_does_not_run_again(harnes
 
 async def test_a_runner_that_waits_is_told_that_a_person_is_asked(harness: Harness) -> None:
     """K-25: the runner then parks at once."""
-    echo_tool, nudges = register(harness, tool()), list[Address]()
+    echo_tool, nudges = register(harness, tool()), list[Nudge]()
     await harness.eventlog.liveness.start_answering("run_a", nudges.append)
     await harness.call(echo_tool)
     await serve(harness, config_with(rule("echo")))
 
-    assert nudges == [AT]
+    assert [nudge.at for nudge in nudges] == [AT]
 
 
 def test_edits_share_one_action_and_other_tools_have_their_own() -> None:

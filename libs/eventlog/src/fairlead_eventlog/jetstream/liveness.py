@@ -9,7 +9,8 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import (
     NatsLink,
 )
-from fairlead_eventlog.process_life import OnNudge, PingResult
+from fairlead_eventlog.positions import POSITION_HEADER, parse_position
+from fairlead_eventlog.process_life import Nudge, OnNudge, PingResult
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 
@@ -20,19 +21,22 @@ class NatsLiveness:
     def __init__(self, link: NatsLink) -> None:
         self._link = link
 
-    async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+    async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _nudge: None) -> None:
         async def receive(msg: Msg) -> None:
             if msg.data:
                 tenant, _, session_id = msg.data.decode().partition(" ")
-                on_nudge(Address(tenant, session_id))
+                position = (msg.headers or {}).get(POSITION_HEADER, "")
+                on_nudge(Nudge(Address(tenant, session_id), parse_position(position)))
             if msg.reply:
                 await msg.respond(b"")
 
         await self._link.client.subscribe(subjects.ping(instance), cb=receive)
 
-    async def nudge(self, instance: str, at: Address) -> None:
+    async def nudge(self, instance: str, at: Address, *, position: int | None = None) -> None:
+        headers = None if position is None else {POSITION_HEADER: str(position)}
+        body = f"{at.tenant} {at.session_id}".encode()
         with suppress(LogUnavailable):
-            await self._link.send(subjects.ping(instance), f"{at.tenant} {at.session_id}".encode())
+            await self._link.send(subjects.ping(instance), body, headers=headers)
 
     async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
         try:

@@ -3,6 +3,7 @@
 from math import inf
 
 from fairlead_eventlog.process_life import (
+    Nudge,
     OnNudge,
     PingResult,
 )
@@ -18,13 +19,13 @@ class MemoryLiveness:
         self.connection_age_s = inf
         self._on_nudge: dict[str, OnNudge] = {}
 
-    async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+    async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _nudge: None) -> None:
         self.alive.add(instance)
         self._on_nudge[instance] = on_nudge
 
-    async def nudge(self, instance: str, at: Address) -> None:
+    async def nudge(self, instance: str, at: Address, *, position: int | None = None) -> None:
         if instance in self._on_nudge:
-            self._on_nudge[instance](at)
+            self._on_nudge[instance](Nudge(at, position))
 
     async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
         assert timeout_s > 0

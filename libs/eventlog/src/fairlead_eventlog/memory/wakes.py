@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 from fairlead_eventlog.memory.work_queues import MemoryQueue
 from fairlead_eventlog.ports import Job
+from fairlead_eventlog.positions import encode_position
 from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
@@ -15,21 +16,21 @@ class MemoryWakes:
     def __init__(self) -> None:
         self.queue = MemoryQueue()
 
-    async def wake(self, at: Address) -> bool:
+    async def wake(self, at: Address, *, position: int | None = None) -> bool:
         subject = subjects.wake(at)
         if any(message.subject == subject for message in self.queue.messages):
             return False
-        self.queue.add(subject, b"")
+        self.queue.add(subject, encode_position(position))
         return True
 
-    async def renew(self, at: Address) -> bool:
+    async def renew(self, at: Address, *, position: int | None = None) -> bool:
         subject = subjects.wake(at)
         wakes = [message for message in self.queue.messages if message.subject == subject]
         if any(wake.deliveries == 0 for wake in wakes):
             return False
         for wake in wakes:
             self.queue.remove(wake)
-        return await self.wake(at)
+        return await self.wake(at, position=position)
 
     def take(self, slots: Slots) -> AsyncIterator[Job]:
         return self.queue.take(slots)

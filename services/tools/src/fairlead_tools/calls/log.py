@@ -50,6 +50,10 @@ class CallLog:
         """Whether this worker has seen more of the session than an assumed state holds."""
         return self._writer.is_behind(at, assumed)
 
+    def seen_position(self, at: Address) -> int | None:
+        """The last position of the session that this worker has read or written."""
+        return self._writer.seen_position(at)
+
     def latest(self, at: Address, assumed: AssumedState[Session]) -> AssumedState[Session]:
         """The newer of an assumed state and the cached one."""
         cached = self._cache.peek(at)

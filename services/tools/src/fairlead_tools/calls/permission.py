@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from fairlead_eventlog.ports import Approvals
+from fairlead_eventlog.register_ports import Approvals
 from fairlead_schema.events import PermissionAsked, QuestionAsked
 from fairlead_schema.permission import PermissionRule
 from fairlead_service import ids

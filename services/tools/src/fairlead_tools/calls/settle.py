@@ -167,7 +167,7 @@ class SettlePhase:
             await self.remove_outputs(at)
         is_repeated = request.deliveries > 1
         if is_moving(session) and (session.execution.interrupted or is_repeated):
-            await self._eventlog.wakes.wake(at)
+            await self._eventlog.wakes.wake(at, position=self._log.seen_position(at))
         if is_repeated:
             await self._subagents.stop_child(at, request.assistant_message_id, request.call_id)
         return Handled("gone")
@@ -190,11 +190,12 @@ class SettlePhase:
         """
         await self._nudge_owner(at, session)
         if is_moving(session):
-            await self._eventlog.wakes.wake(at)
+            await self._eventlog.wakes.wake(at, position=self._log.seen_position(at))
 
     async def _nudge_owner(self, at: Address, session: Session) -> None:
         if session.execution.owner is not None:
-            await self._eventlog.liveness.nudge(session.execution.owner.runner, at)
+            runner, position = session.execution.owner.runner, self._log.seen_position(at)
+            await self._eventlog.liveness.nudge(runner, at, position=position)
 
 
 async def _decide_settlement(

@@ -18,6 +18,7 @@ from fairlead_eventlog.jetstream.link import (
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.jetstream.streams.lanes import Lanes, lane_names
 from fairlead_eventlog.ports import Job
+from fairlead_eventlog.positions import encode_position
 from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import WAKES, lane, lane_consumer
 from fairlead_schema import subjects
@@ -32,11 +33,11 @@ class JetStreamWakes:
         self._link = link
         self._open_lanes: set[TenantId] = set()
 
-    async def wake(self, at: Address) -> bool:
+    async def wake(self, at: Address, *, position: int | None = None) -> bool:
         if at.tenant not in self._open_lanes:
             await self._open_lane(at.tenant)
         try:
-            await self._link.store(subjects.wake(at), b"")
+            await self._link.store(subjects.wake(at), encode_position(position))
         except ServerRefusal as refusal:
             if refusal.code == SUBJECT_FULL:
                 return False
@@ -45,11 +46,11 @@ class JetStreamWakes:
             raise LogUnavailable("the wake was not acknowledged") from error
         return True
 
-    async def renew(self, at: Address) -> bool:
+    async def renew(self, at: Address, *, position: int | None = None) -> bool:
         if await self._is_undelivered(at):
             return False
         await purge_subject(self._link, WAKES.name, subjects.wake(at))
-        return await self.wake(at)
+        return await self.wake(at, position=position)
 
     def take(self, slots: Slots) -> AsyncIterator[Job]:
         return Lanes(self._link, slots).jobs()

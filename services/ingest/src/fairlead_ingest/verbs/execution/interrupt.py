@@ -17,7 +17,6 @@ async def interrupt(
     session = committed.session
     outcome = commands.interrupt_outcome(session, committed.events)
     if outcome == "stopping":
-        if session.execution.owner is not None:
-            await context.eventlog.liveness.nudge(session.execution.owner.runner, at)
+        await context.nudge_owner(at, session)
         context.waker.ensure_stop(at)
     return InterruptReached(session_id=session.id, seq=session.seq, outcome=outcome)

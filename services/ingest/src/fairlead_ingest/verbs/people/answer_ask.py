@@ -25,8 +25,7 @@ async def answer_ask(
     if not isinstance(outcome, Committed):
         return outcome
     session = outcome.session
-    if session.execution.owner is not None:
-        await context.eventlog.liveness.nudge(session.execution.owner.runner, at)
+    await context.nudge_owner(at, session)
     if session.execution.interrupted:
         context.waker.ensure_stop(at)
     elif is_moving(session):

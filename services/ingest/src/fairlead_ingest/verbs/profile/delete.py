@@ -33,8 +33,7 @@ async def delete(context: ContextDep, tenant: TenantParam, command: SessionComma
         # Of a log that cannot be read nobody knows whether it has a session. It is purged too.
         before, seq = await purge_unreadable(context, at, reason=str(error))
     audit_command("session.purge", tenant, at.session_id)
-    if before.execution.owner is not None:
-        await context.eventlog.liveness.nudge(before.execution.owner.runner, at)
+    await context.nudge_owner(at, before)
     for child in before.usage.children.uncounted:
         await _interrupt_child(context, tenant, child)
     return SeqReached(session_id=at.session_id, seq=seq)

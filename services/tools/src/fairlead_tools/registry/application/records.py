@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.ports import ToolRegistrations
+from fairlead_eventlog.register_ports import ToolRegistrations
 from fairlead_schema import subjects
 from fairlead_schema.commands.application_tools import (
     RegisteredTool,

@@ -1,0 +1,60 @@
+"""The ports of the registers: small values by key, each read by its tenant alone."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from fairlead_schema.ids import MessageId, SessionId, TenantId
+from fairlead_schema.permission import SavedPermission
+
+
+class MessageRegister(Protocol):
+    """Binds a message id to the one session of its tenant that may use it."""
+
+    async def bind(
+        self, tenant: TenantId, message_id: MessageId, session_id: SessionId
+    ) -> SessionId:
+        """Bind the id unless it is bound; the answer is the session that has it."""
+
+
+class SourceRegister(Protocol):
+    """The context sources that services registered, each key once per tenant."""
+
+    async def add(self, tenant: TenantId, key: str, body: bytes) -> bytes:
+        """Store a body under its key unless the key is taken; the answer is the stored body."""
+
+    async def remove(self, tenant: TenantId, key: str) -> None:
+        """Delete a key."""
+
+    async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
+        """Every body of a tenant, in key order."""
+
+
+class ToolRegistrations(Protocol):
+    """The tools that services of a tenant registered, as values by key."""
+
+    async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
+        """Store a value under its key, in place of an earlier value. Raises LogUnavailable."""
+
+    async def remove(self, tenant: TenantId, key: str) -> None:
+        """Delete a key."""
+
+    async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
+        """Every value of one tenant, by key. Raises LogUnavailable."""
+
+
+class Approvals(Protocol):
+    """Permissions that people approved for always, by project."""
+
+    async def save(
+        self, tenant: TenantId, project_id: str, action: str, resources: Sequence[str]
+    ) -> None:
+        """Save an approval of an action for each resource pattern. A saved pattern stays as it is."""
+
+    async def get_all(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
+        """The approvals of a project in the order of saving, read from the leader."""
+
+    async def remove(self, tenant: TenantId, id_: str) -> None:
+        """Delete one approval, if it exists."""
+
+    async def revision(self) -> int:
+        """A number that changes with every save and every removal."""
