@@ -9,6 +9,7 @@ from typing_extensions import override
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import START, Head, StoredCommit
+from fairlead_eventlog.process_life import Nudge
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.delete import delete
@@ -120,7 +121,7 @@ async def test_what_is_readable_is_told_and_counted(
     context: CommandContext, eventlog: EventLog, log: MemoryLog
 ) -> None:
     """A12, H-29: the owner stops at once, and a purge gives no budget back."""
-    nudges: list[Address] = []
+    nudges: list[Nudge] = []
     await eventlog.liveness.start_answering("run_a", nudges.append)
     await create_session(context)
     started = StepStarted(
@@ -137,7 +138,7 @@ async def test_what_is_readable_is_told_and_counted(
 
     purged = _last(log).commit.events[-1].event
     assert isinstance(purged, SessionPurged)
-    assert (purged.cost, purged.tokens, nudges) == (0.25, 7, [AT])
+    assert (purged.cost, purged.tokens, [nudge.at for nudge in nudges]) == (0.25, 7, [AT])
 
 
 class _RacedLog(MemoryLog):
