@@ -21,9 +21,9 @@ from services.runner.tests.conftest import (
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
 
 
-def call_reply(*ids: str) -> Response:
+def call_reply(*ids: str, tool: str = "read") -> Response:
     tool_calls = [
-        {"index": n, "id": id_, "function": {"name": "read", "arguments": '{"path": "x"}'}}
+        {"index": n, "id": id_, "function": {"name": tool, "arguments": '{"path": "x"}'}}
         for n, id_ in enumerate(ids)
     ]
     chunks: list[dict[str, Any]] = [

@@ -36,6 +36,7 @@ SIM = ModelRef(provider_id="sim", id="fast")
 CONFIG = """
 [runner]
 tools_wait_s = {tools_wait_s}
+{runner}
 
 [projector]
 sweep_age_s = {sweep_age_s}
@@ -48,7 +49,7 @@ probe_file = "{probe}"
 
 @asynccontextmanager
 async def probe_stack(
-    *, sweep_age_s: float = 3.0, tools_wait_s: float = 2.0, more: str = ""
+    *, sweep_age_s: float = 3.0, tools_wait_s: float = 2.0, runner: str = "", more: str = ""
 ) -> AsyncIterator[Stack]:
     """Two runners, two tool workers, and probes that count their runs; `more` configuration first.
 
@@ -56,13 +57,15 @@ async def probe_stack(
     """
     with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
-        config = _write_config(place, more, sweep_age_s=sweep_age_s, tools_wait_s=tools_wait_s)
+        config = _write_config(
+            place, more, sweep_age_s=sweep_age_s, tools_wait_s=tools_wait_s, runner=runner
+        )
         scale = {"runner": 2, "tools": 2}
         async with stack(place / "state", scale=scale, config=config, sim=True) as up:
             yield up
 
 
-def _write_config(place: Path, more: str, **values: float) -> Path:
+def _write_config(place: Path, more: str, **values: float | str) -> Path:
     place.chmod(0o755)
     config, probe = place / "fairlead.toml", place / "probe.log"
     probe.touch(mode=0o666)

@@ -1,9 +1,11 @@
 """Sends the calls of one session to their pool, for one drain."""
 
+from fairlead_eventlog.session_cache import Versioned
 from fairlead_runner.calls.requests import CallRequest, new_calls, send_calls
 from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_schema.events import SessionEvent
+from fairlead_session.state.session import Session
 
 
 class CallSender:
@@ -23,13 +25,22 @@ class CallSender:
 
     async def send(self, calls: list[CallRequest]) -> None:
         """Send the calls that this ownership has not sent yet."""
-        context, writer = self._context, self._writer
-        generation = writer.session.execution.generation
-        unsent = [call for call in calls if (generation, call) not in self._sent]
+        writer = self._writer
         versioned = writer.versioned if writer.session is writer.durable else None
+        await self._send(calls, writer.session.execution.generation, versioned)
+
+    async def send_again(self, calls: list[CallRequest], generation: int) -> None:
+        """Send started calls whose request may be lost. Their worker reads the log."""
+        await self._send(calls, generation, None)
+
+    async def _send(
+        self, calls: list[CallRequest], generation: int, versioned: Versioned[Session] | None
+    ) -> None:
+        context = self._context
+        unsent = [call for call in calls if (generation, call) not in self._sent]
         await send_calls(
             context.eventlog,
-            writer.at,
+            self._writer.at,
             context.pool,
             unsent,
             token=str(generation),

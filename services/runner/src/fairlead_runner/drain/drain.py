@@ -5,7 +5,7 @@ import logging
 from contextlib import suppress
 from typing import assert_never
 
-from fairlead_runner.calls.requests import CallRequest, orphaned_calls, unstarted_calls
+from fairlead_runner.drain.call_wait import CallWait
 from fairlead_runner.drain.drain_context import open_drain
 from fairlead_runner.drain.staged_writer import StagedWriter, StaleDecision
 from fairlead_runner.runner_context import RunnerContext
@@ -30,8 +30,6 @@ from fairlead_session.next_move import (
     TakeTurn,
     wake_has_work,
 )
-from fairlead_session.people.pending import waits_for_people
-from fairlead_session.state.session import Session
 from fairlead_session.state.turn import Attempt
 from fairlead_session.turn.boundary import begin_epoch
 from fairlead_session.turn.epoch import Blocked
@@ -49,6 +47,7 @@ class Drain:
         self._context = context
         self._writer = writer
         self._ownership = parts.ownership
+        self._call_wait = CallWait(parts)
         self._boundary = Boundary(context, writer)
         self._compactor = Compactor(context, writer, parts.waiter.nudged)
         self._conclusion = TurnConclusion(parts)
@@ -100,7 +99,7 @@ class Drain:
             case _ if self._parts.waiter.shutting_down:
                 return await self._ownership.rest("handover")
             case AwaitCalls():
-                return await self._await_calls()
+                return await self._call_wait.run()
             case EndStep(attempt=attempt):
                 self._writer.stage(*end_step(attempt))
                 return False
@@ -150,30 +149,3 @@ class Drain:
             return await self._ownership.rest("context-unavailable", events.describe())
         self._writer.stage(*events)
         return False
-
-    async def _await_calls(self) -> bool:
-        """Request every call that nobody works on; wait a short while; then park.
-
-        Where only people can go on, the session parks at once.
-        """
-        writer, config = self._writer, self._context.settings.config.runner
-        requested = unstarted_calls(writer.session)
-        await self._parts.calls.send(requested)
-        await self._parts.calls.send(await orphaned_calls(self._context, writer.session))
-        execution = writer.durable.execution
-        if execution.owner is None and execution.rested == "parked":
-            writer.unstage()
-            return True
-        await writer.commit()
-        if not waits_for_people(writer.session) and await self._parts.waiter.until(
-            lambda session: _can_go_on(session, requested), within_s=config.tools_wait_s
-        ):
-            return False
-        return await self._ownership.rest("parked")
-
-
-def _can_go_on(session: Session, requested: list[CallRequest]) -> bool:
-    """Whether calls need no more waiting: all settled, interrupted, left to people, or answered."""
-    if not session.calls or session.execution.interrupted or waits_for_people(session):
-        return True
-    return any(call not in requested for call in unstarted_calls(session))

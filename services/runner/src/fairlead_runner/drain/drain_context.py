@@ -33,11 +33,12 @@ class DrainContext:
 
 def open_drain(context: RunnerContext, writer: StagedWriter) -> DrainContext:
     """The parts of a new drain."""
+    waiter = LogWaiter(writer)
     return DrainContext(
         runner=context,
         writer=writer,
         planner=MovePlanner(context, writer),
-        waiter=LogWaiter(writer),
-        ownership=Ownership(context, writer),
+        waiter=waiter,
+        ownership=Ownership(context, writer, waiter),
         calls=CallSender(context, writer),
     )

@@ -5,6 +5,7 @@ from typing import Literal
 
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.process_life import confirmed_life
+from fairlead_runner.drain.log_waiter import LogWaiter
 from fairlead_runner.drain.staged_writer import StagedWriter, StaleDecision
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_schema.events.execution import RestReason
@@ -24,9 +25,10 @@ from fairlead_session.state.session import Session
 class Ownership:
     """One runner's ownership of one session."""
 
-    def __init__(self, context: RunnerContext, writer: StagedWriter) -> None:
+    def __init__(self, context: RunnerContext, writer: StagedWriter, waiter: LogWaiter) -> None:
         self._context = context
         self._writer = writer
+        self._waiter = waiter
 
     def holds(self) -> bool:
         """Whether this runner owns the session, durably or by a staged claim."""
@@ -45,17 +47,21 @@ class Ownership:
         return True
 
     async def _ping_owner(self, session: Session) -> ProcessLife | None:
-        """Ask another owner whether it lives, each time anew: a new owner may have come."""
+        """Ask another owner whether it lives, each time anew: a new owner may have come.
+
+        A runner that leaves does not wait for the answer, and takes over nothing.
+        """
         owner = session.execution.owner
         if owner is None or owner.runner == self._context.runner:
             return None
         settings = self._context.settings
-        return await confirmed_life(
+        look = confirmed_life(
             self._context.eventlog.liveness,
             owner.runner,
             timeout_s=settings.config.runner.ping_timeout_s,
             second_look_s=settings.timings.owner_second_look_s,
         )
+        return await self._waiter.unless_shutdown(look) or "alive"
 
     async def rest(
         self, reason: RestReason, detail: str | None = None, *, wake_at: int | None = None
