@@ -100,6 +100,18 @@ def test_a_single_server_needs_no_copies() -> None:
     assert checks.check_copies([StreamCopies("LOG-0", 1, "n1")]) is None
 
 
+@pytest.mark.parametrize(("level", "status"), [(0, "warn"), (1, "ok"), (2, "fail")])
+def test_the_format_that_was_finalised_is_compared_with_this_release(
+    level: int, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "LEVEL_NEWEST", 1)
+
+    finding = checks.check_format(level)
+
+    assert finding.status == status
+    assert str(level) in finding.detail
+
+
 def test_commands_without_a_sandbox_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """B3: and where a sandbox is required, a failure."""
     monkeypatch.setattr(sandbox, "PROGRAM", "no-such-program")

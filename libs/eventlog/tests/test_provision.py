@@ -72,7 +72,7 @@ async def test_provisioning_twice_changes_nothing(own_server: Server) -> None:
 
     await provision(own_server.address, progress=lines.append)
 
-    assert len(lines) == len(STREAMS) + len(consumers())
+    assert len(lines) == len(STREAMS) + len(consumers()) + 2
     assert {line.rpartition(": ")[2] for line in lines} == {"unchanged"}
     assert await missing_streams(own_server.address) == ()
 

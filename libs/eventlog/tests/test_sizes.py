@@ -4,6 +4,7 @@ import pytest
 
 from fairlead_eventlog.errors import CommitTooLarge
 from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.jetstream.streams.session_log import JetStreamLog
 from fairlead_eventlog.ports import START
 from fairlead_schema.record import Commit, encode, record
@@ -20,7 +21,7 @@ async def test_a_commit_that_fits_without_its_headers_is_refused(
 ) -> None:
     """The server counts headers too, and closes the connection after a message that is too large."""
     async with open_link(server.address, name="test") as link:
-        log, commit_id = JetStreamLog(link), ids.commit_id()
+        log, commit_id = JetStreamLog(link, JetStreamLogStatus(link)), ids.commit_id()
         empty = len(encode(Commit(commit_id, record(drafts(1, text=""), after=0))))
         largest = drafts(1, text="x" * (link.client.max_payload - empty))
 

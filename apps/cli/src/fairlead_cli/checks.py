@@ -15,6 +15,7 @@ from fairlead_cli.errors import BinaryMissing
 from fairlead_eventlog.errors import CredentialsRefused, CredentialsUnusable, SubjectRefused
 from fairlead_eventlog.replication import StreamCopies
 from fairlead_schema.identity.nats_address import NatsAddress
+from fairlead_schema.record import LEVEL_NEWEST
 from fairlead_service.config.configuration import Config, ConfigError, load
 from fairlead_tools.shell.confinement import ADVICE, find_confinement
 from fairlead_tools.shell.sandbox import SandboxUnavailable
@@ -139,6 +140,18 @@ def mend_nats(error: Exception, address: NatsAddress) -> str:
             return "set nats.nkey_file to operator.nk: the keys of services may not list streams"
         case _:
             return f"start nats-server at {address}, or correct [nats]"
+
+
+def check_format(level: int) -> Finding:
+    """Is the level of the log's format finalised that this release can write?"""
+    if level > LEVEL_NEWEST:
+        detail = f"level {level} is finalised, and this release knows {LEVEL_NEWEST}"
+        return Finding("format", "fail", detail, "install the release that finalised it")
+    if level < LEVEL_NEWEST:
+        detail = f"level {level} is finalised, and this release has {LEVEL_NEWEST}"
+        mend = "run `fairlead provision --finalise` when no older release will run again"
+        return Finding("format", "warn", detail, mend)
+    return Finding("format", "ok", f"level {level}, finalised")
 
 
 def check_durability(varz: Mapping[str, Any]) -> Finding:

@@ -24,6 +24,7 @@ from fairlead_eventlog.register_ports import (
     SourceRegister,
     ToolRegistrations,
 )
+from fairlead_eventlog.status.log_status import LogStatusRegister
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class EventLog:
     """All ports, over NATS or in memory."""
 
     log: SessionLog
+    status: LogStatusRegister
     shards: ShardLog
     wakes: Wakes
     work: WorkQueue

@@ -4,6 +4,7 @@ LogError
 ├── AppendConflict     another writer was first: read on and decide again
 ├── SessionBusy        other writers were first at every try: try again later
 ├── SessionErased      the session's log was deleted: nothing can be written to it any more
+├── NotFinalised       an older release could not read the event: run `fairlead provision --finalise`
 ├── CommitTooLarge     the commit does not fit one message: split it or store by reference
 ├── LogUnavailable     the servers are away, the outcome may be unknown: repeat the same commit id
 │   ├── SubjectRefused      the key has no grant for a subject: use the key of another identity
@@ -48,6 +49,14 @@ class CommitTooLarge(LogError):
         super().__init__(f"a commit of {size} bytes for {at.session_id} exceeds {limit}")
         self.size = size
         self.limit = limit
+
+
+class NotFinalised(LogError):
+    def __init__(self, type_: str, *, needed: int, level: int) -> None:
+        super().__init__(
+            f"{type_} needs level {needed} of the log's format, and level {level} is finalised:"
+            " run `fairlead provision --finalise` when no older release will run again"
+        )
 
 
 class LogUnavailable(LogError):

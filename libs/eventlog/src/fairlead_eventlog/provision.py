@@ -6,6 +6,7 @@ from typing import Any, Final
 from fairlead_eventlog.errors import LogUnavailable, TooFewServers, UnsafeChange
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, NatsLink, ServerRefusal
+from fairlead_eventlog.status.status_record import record_status
 from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consumers
 from fairlead_schema.identity.nats_address import NatsAddress
 
@@ -24,11 +25,12 @@ async def provision(
     replicas: int = 1,
     wake_deadline_s: float = 2.0,
     pools: tuple[str, ...] = ("default",),
+    finalise: bool = False,
     progress: Callable[[str], None] = lambda _line: None,
 ) -> None:
     """Create and update the declared streams and consumers. Safe to repeat.
 
-    When it returns, every stream and consumer has a leader. Raises UnsafeChange, TooFewServers, and
+    `finalise` allows the newest events of this release. When it returns, every stream and consumer has a leader. Raises UnsafeChange, TooFewServers, and
     LogUnavailable while servers are away.
     """
     async with open_link(address, name="fairlead-provision") as link:
@@ -39,6 +41,7 @@ async def provision(
             if refusal.code == _NO_CLUSTER:
                 raise TooFewServers(str(address), replicas) from refusal
             raise LogUnavailable(f"NATS refused to provision: {refusal}") from refusal
+        await record_status(link, finalise=finalise, progress=progress)
 
 
 async def _apply_all(

@@ -141,6 +141,7 @@ OUTPUTS: Final = StreamSpec(
     allow_rollup=True,
 )
 CHECKPOINTS: Final = _bucket("fairlead-checkpoint", "How far the public feed has come, per shard.")
+LOG_STATUS: Final = _bucket("fairlead-log", "The level and the incarnation of the log.")
 APPROVALS: Final = _bucket("fairlead-approval", "What people approved for always, by project.")
 SOURCES: Final = _bucket(
     "fairlead-source", "Context sources that services registered, per tenant and key."
@@ -168,6 +169,7 @@ STREAMS: Final = (
     SNAPSHOTS,
     OUTPUTS,
     CHECKPOINTS,
+    LOG_STATUS,
     APPROVALS,
     REGISTRATIONS,
     JOBS,

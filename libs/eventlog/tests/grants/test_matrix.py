@@ -49,6 +49,7 @@ SUBJECTS: Final = {
     "verb of services": "fairlead.api.acme.permission.recheck",
     "snapshot": "$KV.fairlead-snapshot.acme.ses_x",
     "checkpoint": "$KV.fairlead-checkpoint.feed-0",
+    "log status": "$KV.fairlead-log.level",
     "approval": "$KV.fairlead-approval.acme.project",
     "source": "$KV.fairlead-source.acme.00",
     "registration": "$KV.fairlead-registration.acme.a.b.-",
@@ -70,6 +71,7 @@ STREAM_SUBJECTS: Final = {
     "take due timers": f"{API}.CONSUMER.MSG.NEXT.TIMERS.due",
     "take prompts": f"{API}.CONSUMER.MSG.NEXT.PROMPTS.ingest",
     "read approvals": f"{API}.STREAM.MSG.GET.KV_fairlead-approval",
+    "read log status": f"{API}.STREAM.MSG.GET.KV_fairlead-log",
     "read snapshots": f"{API}.DIRECT.GET.KV_fairlead-snapshot",
     "read outputs": f"{API}.STREAM.MSG.GET.OBJ_fairlead-output",
     "purge outputs": f"{API}.STREAM.PURGE.OBJ_fairlead-output",
@@ -84,7 +86,7 @@ STREAM_SUBJECTS: Final = {
 }
 PUBLISHED: Final = SUBJECTS | STREAM_SUBJECTS
 
-_READ: Final = {"read log", "read log in batches"}
+_READ: Final = {"read log", "read log in batches", "read log status"}
 _WRITE: Final = _READ | {"log", "snapshot", "read snapshots", "wake", "lane", "dead", "create lane"}
 MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": _WRITE
@@ -112,7 +114,7 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     | {"read approvals", "purge outputs", "verb of services"},
     "gateway": _READ
     | {"read snapshots", "read outputs", "spending", "verb of ingest", "verb of tools"},
-    "provision": {"create log", "change log", "create lane"},
+    "provision": {"create log", "change log", "create lane", "log status", "read log status"},
     "operator": set(PUBLISHED) - {"all"},
 }
 _SERVED_BY_INGEST: Final = {"verb of ingest", "own verb of ingest", "verb of services"}

@@ -11,6 +11,13 @@ from fairlead_schema.events import BY_TYPE, SessionEvent
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, EventId
 
+LEVEL_FIRST: Final = 1
+LEVEL_NEWEST: Final = 1
+"""The newest level of the log's format that this release reads, and writes once it is finalised.
+
+An event that older releases cannot read has the next level (docs/adr/0029).
+"""
+
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
 # (type, old version) -> converts the data of that version into the data of the next version.
@@ -27,9 +34,16 @@ class RecordError(Exception):
     """The current release cannot read a commit. Only this session stops, with the reason."""
 
 
-class UnknownEvent(RecordError):
+class NewerCommit(RecordError):
+    """A newer release wrote the commit and can read it. Readers hold the session until then."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: a newer release wrote it; upgrade")
+
+
+class UnknownEvent(NewerCommit):
     def __init__(self, type_: str, version: int) -> None:
-        super().__init__(f"unknown event {type_}.{version}: a newer release wrote it; upgrade")
+        super().__init__(f"unknown event {type_}.{version}")
         self.type = type_
         self.version = version
 
@@ -72,6 +86,11 @@ class Commit:
         """The principal on whose behalf the commit was written; None for the services' own work."""
         return self.events[0].by
 
+    @property
+    def level(self) -> int:
+        """The level of the log's format that a reader of this commit must know."""
+        return max(recorded.event.level for recorded in self.events)
+
 
 def record(
     drafts: tuple[Draft, ...], *, after: int, by: PrincipalName | None = None
@@ -98,16 +117,20 @@ def event_json(recorded: Recorded) -> dict[str, Any]:
 
 def encode(commit: Commit) -> bytes:
     """The bytes of one log message."""
-    events = [event_json(event) for event in commit.events]
-    if commit.by is None:
-        return to_json({"id": commit.id, "events": events})
-    return to_json({"id": commit.id, "by": commit.by, "events": events})
+    fields: dict[str, Any] = {"id": commit.id}
+    if commit.level > LEVEL_FIRST:
+        fields["level"] = commit.level
+    if commit.by is not None:
+        fields["by"] = commit.by
+    return to_json(fields | {"events": [event_json(event) for event in commit.events]})
 
 
 def decode(payload: bytes) -> Commit:
-    """Read one log message. Raises UnknownEvent or MalformedCommit; never skips an event."""
+    """Read one log message. Raises NewerCommit or MalformedCommit; never skips an event."""
     try:
         raw = from_json(payload)
+        if (level := raw.get("level", LEVEL_FIRST)) > LEVEL_NEWEST:
+            raise NewerCommit(f"commit of level {level}")
         id_, by = raw["id"], raw.get("by")
         events = tuple(decode_event(item, by) for item in raw["events"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -10,6 +10,7 @@ from fairlead_eventlog.streams import (
     CHECKPOINTS,
     EVENTS,
     JOBS,
+    LOG_STATUS,
     MESSAGES,
     OUTPUT_BUCKET,
     OUTPUTS,
@@ -64,9 +65,12 @@ def _call(*verbs: str) -> Permissions:
 
 
 _READ_LOG: Final = (
-    may.read_last(*LOGS) + may.read_many(*LOGS) + may.subscribe(f"{ROOT}.commit.*.*.*")
+    may.read_last(*LOGS, LOG_STATUS.name)
+    + may.read_many(*LOGS)
+    + may.subscribe(f"{ROOT}.commit.*.*.*")
 )
 _WRITE_LOG: Final = _READ_LOG + may.publish(f"{ROOT}.log.*.*.*")
+_CHANGE_STATUS: Final = may.read_last(LOG_STATUS.name) + may.publish(*LOG_STATUS.subjects)
 _READ_SNAPSHOTS: Final = may.read_many(SNAPSHOTS.name)
 _WRITE_SNAPSHOTS: Final = _READ_SNAPSHOTS + may.publish(*SNAPSHOTS.subjects)
 _LEAVE_WAKES: Final = (
@@ -177,6 +181,8 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
             for action in ("INFO", "CREATE")
             for stream in dict.fromkeys(consumer.stream for consumer in consumers())
         ),
-    ),
+    )
+    + may.purge(SNAPSHOTS.name)
+    + _CHANGE_STATUS,
     "operator": Permissions((">",), (">",)),
 }

@@ -10,6 +10,7 @@ from fairlead_eventlog.jetstream.deltas import NatsDeltas
 from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.liveness import NatsLiveness
 from fairlead_eventlog.jetstream.registers.approvals import JetStreamApprovals
+from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.jetstream.registers.message_ids import JetStreamMessageIds
 from fairlead_eventlog.jetstream.registers.snapshots import JetStreamSnapshots
 from fairlead_eventlog.jetstream.registers.sources import JetStreamSources
@@ -70,8 +71,10 @@ async def connect(
 ) -> AsyncIterator[EventLog]:
     """Every port over one connection."""
     async with open_link(address, name=name, timeout_s=timeout_s) as link:
-        yield EventLog(
-            log=JetStreamLog(link),
+        status = JetStreamLogStatus(link)
+        ports = EventLog(
+            log=JetStreamLog(link, status),
+            status=status,
             shards=JetStreamShards(link),
             wakes=JetStreamWakes(link),
             work=JetStreamWorkQueues(link),
@@ -90,3 +93,5 @@ async def connect(
             approvals=JetStreamApprovals(link),
             complaint=link.complaint,
         )
+        async with status.keep_reading():
+            yield ports

@@ -9,6 +9,7 @@ from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_eventlog.memory.outputs import MemoryOutputs
 from fairlead_eventlog.memory.registers import (
     MemoryApprovals,
+    MemoryLogStatus,
     MemoryMessageIds,
     MemorySources,
     MemoryToolRegistrations,
@@ -23,9 +24,11 @@ from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
 
 def memory_eventlog() -> EventLog:
     """Every port, in memory."""
-    log = MemoryLog()
+    status = MemoryLogStatus()
+    log = MemoryLog(status)
     return EventLog(
         log=log,
+        status=status,
         shards=log,
         wakes=MemoryWakes(),
         work=MemoryWorkQueues(),

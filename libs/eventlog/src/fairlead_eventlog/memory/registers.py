@@ -1,9 +1,10 @@
-"""Message ids, tool registrations, context sources and approvals in memory."""
+"""Message ids, tool registrations, context sources, approvals and the log's status in memory."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fairlead_eventlog.approvals import add_approvals
+from fairlead_eventlog.status.log_status import Incarnation, LogStatus, next_incarnation
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.permission import SavedPermission
 
@@ -78,3 +79,33 @@ class MemoryApprovals:
 
     async def revision(self) -> int:
         return self._revision
+
+
+class MemoryLogStatus:
+    """The status of a log in memory, in its first incarnation."""
+
+    def __init__(self) -> None:
+        self.current = LogStatus(incarnation=next_incarnation(None, ()))
+        self._on_restore: set[Callable[[], None]] = set()
+
+    async def read(self) -> LogStatus:
+        return self.current
+
+    async def finalise(self, level: int) -> None:
+        self.current = self.current._replace(level=max(level, self.current.level))
+
+    async def begin_incarnation(
+        self, common: Sequence[int] = (), *, after: Incarnation | None
+    ) -> Incarnation:
+        known = self.current.incarnation
+        if known is not None and known != after:
+            return known
+        begun = next_incarnation(after, common)
+        self.current = self.current._replace(incarnation=begun)
+        for notify in tuple(self._on_restore):
+            notify()
+        return begun
+
+    def on_restore(self, notify: Callable[[], None]) -> Callable[[], None]:
+        self._on_restore.add(notify)
+        return lambda: self._on_restore.discard(notify)

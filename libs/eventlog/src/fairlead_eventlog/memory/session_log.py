@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge
 from fairlead_eventlog.memory.commits import UnreadableCommit, parse_entry, require_readable
+from fairlead_eventlog.memory.registers import MemoryLogStatus
 from fairlead_eventlog.ports import (
     START,
     CommitPage,
@@ -13,6 +14,7 @@ from fairlead_eventlog.ports import (
     LogEntry,
     StoredCommit,
 )
+from fairlead_eventlog.status.log_status import LogStatusRegister, require_finalised
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
 from fairlead_schema import subjects
 from fairlead_schema.identity.principal import PrincipalName
@@ -26,7 +28,8 @@ BATCH = 500
 class MemoryLog:
     """Session logs and shards over lists of entries."""
 
-    def __init__(self) -> None:
+    def __init__(self, status: LogStatusRegister | None = None) -> None:
+        self._status = status or MemoryLogStatus()
         self.entries: tuple[list[LogEntry], ...] = tuple([] for _ in range(SHARDS))
         self._sessions: defaultdict[Address, list[StoredCommit | UnreadableCommit]] = defaultdict(
             list
@@ -42,6 +45,7 @@ class MemoryLog:
         after: Head,
         by: PrincipalName | None = None,
     ) -> StoredCommit:
+        require_finalised(drafts, self._status.current.level)
         commits = self._sessions[at]
         current = commits[-1].position if commits else 0
         if current != after.position:

@@ -13,4 +13,6 @@ class Event(Model):
 
     type: ClassVar[str]
     version: ClassVar[int] = 1
+    level: ClassVar[int] = 1
+    """The level of the log's format that introduced this type and version (docs/adr/0029)."""
     visibility: ClassVar[Visibility] = "public"

@@ -24,6 +24,7 @@ from fairlead_cli.terminal import stdout_console
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.provision import missing_streams
 from fairlead_eventlog.replication import read_copies
+from fairlead_eventlog.status.status_record import recorded_level
 from fairlead_projector.database import Connection
 from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import is_migrated
@@ -87,7 +88,7 @@ async def _check_servers(
     ops_url = addresses.get("ops")
     pending: list[Awaitable[Finding | None]] = []
     if nats is not None:
-        pending += [_check_nats(nats), _check_copies(nats)]
+        pending += [_check_nats(nats), _check_copies(nats), _check_format(nats)]
     pending += [_check_durability(monitor) for monitor in _monitors(args, addresses)]
     if dsn:
         pending.append(_check_postgres(dsn))
@@ -142,6 +143,15 @@ async def _check_copies(nats: NatsAddress) -> Finding | None:
         return checks.check_copies(await read_copies(nats))
     except LogError:
         return None  # The check of the connection says why.
+
+
+async def _check_format(address: NatsAddress) -> Finding | None:
+    """Which level of the log's format is finalised, and does this release know it?"""
+    try:
+        level = await recorded_level(address, timeout_s=CHECK_TIMEOUT_S / 2)
+    except LogError:
+        return None  # The check of the connection says why.
+    return checks.check_format(level)
 
 
 async def _check_durability(monitor: str) -> Finding:

@@ -9,12 +9,23 @@ from fairlead_cli.addresses import add_config, effective_config
 from fairlead_cli.nats_keys import KeyChanges, write_keys
 from fairlead_cli.terminal import stdout_console
 from fairlead_eventlog.provision import provision
+from fairlead_eventlog.status.status_record import record_restore
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--nats", metavar="URL", help="default: as the configuration says")
     add("--replicas", type=int, metavar="N", help="copies of each stream")
+    add(
+        "--finalise",
+        action="store_true",
+        help="write the events of this release from now on: no older release can read the log then",
+    )
+    add(
+        "--restored",
+        action="store_true",
+        help="the log was restored from a backup: cursors and checkpoints of the lost log are void",
+    )
     add("--nats-auth", type=Path, metavar="DIR", help="write keys and grants here, and stop")
     add("--keys", type=Path, metavar="FILE", help="with --nats-auth: the keys of HTTP get keys too")
     add(
@@ -51,13 +62,18 @@ def run(args: argparse.Namespace) -> int:
         return 0
     config = effective_config(args)
     address = config.nats.address("provision")
+    address = address if args.nats is None else replace(address, url=args.nats)
     asyncio.run(
         provision(
-            address if args.nats is None else replace(address, url=args.nats),
+            address,
             replicas=args.replicas or config.nats.replicas,
             wake_deadline_s=config.runner.wake_deadline_s,
             pools=(config.tools.pool,),
+            finalise=args.finalise,
             progress=lambda line: out.print(line, markup=False),
         )
     )
+    if args.restored:
+        begun = asyncio.run(record_restore(address))
+        out.print(f"incarnation {begun.id}: begun after a restore", markup=False)
     return 0

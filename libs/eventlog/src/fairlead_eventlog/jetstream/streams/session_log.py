@@ -19,6 +19,7 @@ from fairlead_eventlog.jetstream.link import (
 )
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.ports import START, CommitPage, Head, StoredCommit
+from fairlead_eventlog.status.log_status import LogStatusRegister, require_finalised
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
 from fairlead_schema import subjects
 from fairlead_schema.identity.principal import PrincipalName
@@ -45,8 +46,9 @@ TAIL_LOOK_S: Final = 30.0
 class JetStreamLog:
     """Session logs. An acknowledged commit is on disk, in order, all of it or nothing."""
 
-    def __init__(self, link: NatsLink) -> None:
+    def __init__(self, link: NatsLink, status: LogStatusRegister) -> None:
         self._link = link
+        self._status = status
 
     async def append(
         self,
@@ -57,6 +59,7 @@ class JetStreamLog:
         after: Head,
         by: PrincipalName | None = None,
     ) -> StoredCommit:
+        require_finalised(drafts, self._status.current.level)
         commit = Commit(commit_id, record(drafts, after=after.seq, by=by))
         payload = encode(commit)
         limit = min(COMMIT_BYTES_MAX, self._link.payload_bytes_max)

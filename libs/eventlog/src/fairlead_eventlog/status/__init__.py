@@ -1,0 +1,1 @@
+"""The level and the incarnation of the whole log."""
