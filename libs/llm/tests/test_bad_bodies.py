@@ -15,6 +15,7 @@ import pytest
 
 from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.http import stream
+from fairlead_llm.transport import Transport, clients
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
@@ -95,6 +96,10 @@ def whole_body(protocol: str, text: str = "hi", arguments: str | None = None) ->
     return body(text_frames) + body(end)
 
 
+# HTTP/1.1 goes through aiohttp, everything else through httpx's own transport.
+TRANSPORTS = (Transport(), Transport(http2=True))
+
+
 @dataclass(slots=True)
 class HttpAnswer:
     """One HTTP answer. `cut` leaves out its end, `stalls` keeps the connection open."""
@@ -142,9 +147,18 @@ async def serve_answer(answer: HttpAnswer) -> AsyncIterator[str]:
 
 
 async def play(protocol: str, answer: HttpAnswer) -> list[ProviderEvent]:
-    async with serve_answer(answer) as url, httpx.AsyncClient(trust_env=False) as client:
+    """The events of one answer. Both transports must read the same."""
+    async with serve_answer(answer) as url, clients(keepalive_max=4) as client_for:
         endpoint = ProviderEndpoint(protocol, url, first_byte_s=20, idle_s=20)
-        return [event async for event in stream(client, endpoint, ASK)]
+        read = [
+            [event async for event in stream(client_for(transport), endpoint, ASK)]
+            for transport in TRANSPORTS
+        ]
+    ends = [events[-1] for events in read]
+    assert text_of(read[0]) == text_of(read[1]) or answer.cut
+    assert type(ends[0]) is type(ends[1])
+    assert getattr(ends[0], "kind", None) == getattr(ends[1], "kind", None)
+    return read[0]
 
 
 async def failure_of(protocol: str, answer: HttpAnswer) -> ProviderFailure:
@@ -277,7 +291,10 @@ async def test_a_connection_cut_in_mid_frame_keeps_the_text(protocol: str) -> No
 
 @every_protocol
 @pytest.mark.parametrize("how", ["closed", "cancelled"])
-async def test_a_reader_that_stops_closes_the_socket(protocol: str, how: str) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS, ids=["aiohttp", "httpcore"])
+async def test_a_reader_that_stops_closes_the_socket(
+    protocol: str, how: str, transport: Transport
+) -> None:
     before, _ = STREAMS[protocol]("hi")
     answer = HttpAnswer(body(before), stalls=True)
     first_event = asyncio.Event()
@@ -290,8 +307,8 @@ async def test_a_reader_that_stops_closes_the_socket(protocol: str, how: str) ->
                     if how == "closed":
                         return
 
-    async with serve_answer(answer) as url, httpx.AsyncClient(trust_env=False) as client:
-        listening = asyncio.create_task(listen(url, client))
+    async with serve_answer(answer) as url, clients(keepalive_max=4) as client_for:
+        listening = asyncio.create_task(listen(url, client_for(transport)))
         await asyncio.wait_for(first_event.wait(), 20)
         if how == "cancelled":
             listening.cancel()

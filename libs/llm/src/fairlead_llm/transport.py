@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import httpx
 
+from fairlead_llm.aiohttp_transport import AiohttpTransport
 from fairlead_llm.errors import InvalidTransport
 
 
@@ -45,8 +46,12 @@ async def clients(*, keepalive_max: int) -> AsyncIterator[Clients]:
 
 def _open_client(transport: Transport, limits: httpx.Limits) -> httpx.AsyncClient:
     try:
+        tls = _tls_context(transport)
+        if transport.proxy is None and not transport.http2:
+            tls.set_alpn_protocols(["http/1.1"])
+            return httpx.AsyncClient(transport=AiohttpTransport(tls), trust_env=False)
         return httpx.AsyncClient(
-            verify=_tls_verification(transport),
+            verify=tls,
             proxy=transport.proxy,
             http2=transport.http2,
             limits=limits,
@@ -58,13 +63,11 @@ def _open_client(transport: Transport, limits: httpx.Limits) -> httpx.AsyncClien
         raise InvalidTransport(f"{_describe(transport)}: {error}") from error
 
 
-def _tls_verification(transport: Transport) -> ssl.SSLContext | bool:
-    if not (transport.ca_file or transport.client_cert) and transport.verify:
-        return True
+def _tls_context(transport: Transport) -> ssl.SSLContext:
     context = (
         ssl.create_default_context(cafile=transport.ca_file)
         if transport.ca_file
-        else httpx.create_ssl_context()
+        else httpx.create_ssl_context(trust_env=False)
     )
     if not transport.verify:
         context.check_hostname = False
