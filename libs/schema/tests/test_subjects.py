@@ -49,6 +49,7 @@ def test_each_shard_holds_the_same_number_of_partitions() -> None:
         (subjects.tool(AT, "east"), f"fairlead.tool.east.acme.{SESSION}"),
         (subjects.prompt(AT), f"fairlead.prompt.acme.{SESSION}"),
         (subjects.receipt(AT, "msg_1"), f"fairlead.receipt.acme.{SESSION}.msg_1"),
+        (subjects.refusal(AT, "msg_1", 7), f"fairlead.receipt.acme.{SESSION}.msg_1.7"),
         (subjects.event(AT, "step.ended"), f"fairlead.event.acme.{SESSION}.step.ended"),
         (subjects.delta(AT), f"fairlead.delta.acme.{SESSION}"),
         (subjects.message("acme", "msg_1"), "fairlead.message.acme.msg_1"),

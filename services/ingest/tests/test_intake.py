@@ -10,6 +10,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
+from fairlead_eventlog.memory.registers import MemoryReceipts
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.intake import admit_published_prompts
 from fairlead_schema import subjects
@@ -28,7 +29,7 @@ from services.ingest.tests.conftest import (
 
 @asynccontextmanager
 async def run_intake(context: CommandContext) -> AsyncIterator[None]:
-    task = asyncio.create_task(admit_published_prompts(context))
+    task = asyncio.create_task(admit_published_prompts(context, heartbeat_s=0.01))
     try:
         yield
     finally:
@@ -51,7 +52,8 @@ async def admissions(eventlog: EventLog) -> list[PromptAdmitted]:
 
 
 def receipts(eventlog: EventLog) -> list[tuple[str, dict[str, Any]]]:
-    return [(job.subject, json.loads(job.payload)) for job in jobs(eventlog, "RECEIPTS")]
+    assert isinstance(eventlog.receipts, MemoryReceipts)
+    return [(subject, json.loads(answer)) for subject, answer in eventlog.receipts.answers.items()]
 
 
 def dead_letters(eventlog: EventLog) -> list[tuple[str, str, bytes, str]]:
@@ -106,19 +108,66 @@ async def test_poison_goes_to_the_dead_letters_and_is_acknowledged(
     assert [event.prompt.text for event in await admissions(eventlog)] == ["after"]
 
 
-async def test_a_refusal_is_a_receipt_too(context: CommandContext, eventlog: EventLog) -> None:
-    """A-10, A-16: not found and conflict are answers and no dead letters."""
+def answer_tags(eventlog: EventLog) -> dict[str, str | None]:
+    """The tag of each refusal, and None for each receipt, by what follows the session."""
+    prefix = subjects.receipt(AT, "")
+    return {
+        subject.removeprefix(prefix): answer.get("error", {}).get("_tag")
+        for subject, answer in receipts(eventlog)
+    }
+
+
+async def test_a_refusal_is_an_answer_too(context: CommandContext, eventlog: EventLog) -> None:
+    """A-10, A-16: a receipt later takes the place of a refusal, and no dead letter is left."""
     await publish_and_admit(context, {"id": "msg_1", "prompt": {"text": "hi"}})
+    refused = answer_tags(eventlog)
+    await create_session(context)
+    await publish_and_admit(context, {"id": "msg_1", "prompt": {"text": "hi"}})
+
+    assert refused == {"msg_1": "SessionNotFoundError", "msg_1.1": "SessionNotFoundError"}
+    assert answer_tags(eventlog) == {"msg_1": None, "msg_1.1": "SessionNotFoundError"}
+    assert dead_letters(eventlog) == []
+
+
+async def test_a_conflict_leaves_the_receipt_of_its_id(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    """D9, A-16: each publisher finds its answer: by the id, and by the sequence of its publication."""
     await create_session(context)
     await publish_and_admit(
         context,
         {"id": "msg_1", "prompt": {"text": "hi"}},
         {"id": "msg_1", "prompt": {"text": "other"}},
+        {"id": "msg_1", "prompt": {"text": " "}},
     )
 
-    tags = [answer.get("error", {}).get("_tag") for _subject, answer in receipts(eventlog)]
-    assert sorted(tags, key=str) == ["ConflictError", None, "SessionNotFoundError"]
-    assert dead_letters(eventlog) == []
+    assert answer_tags(eventlog) == {
+        "msg_1": None,
+        "msg_1.2": "ConflictError",
+        "msg_1.3": "InvalidRequestError",
+    }
+
+
+async def test_a_slow_admission_keeps_its_prompt(
+    context: CommandContext, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D2: the deadline is short, and heartbeats extend it."""
+    await create_session(context)
+    bind = eventlog.message_ids.bind
+
+    async def bind_slowly(*args: Any) -> str:  # noqa: ANN401
+        (job,) = jobs(eventlog, "PROMPTS")
+        await wait_until(lambda: job.extensions >= 2)
+        return await bind(*args)
+
+    monkeypatch.setattr(eventlog.message_ids, "bind", bind_slowly)
+    body = json.dumps({"id": "msg_1", "prompt": {"text": "hi"}}).encode()
+    await eventlog.work.put(subjects.prompt(AT), body)
+
+    async with run_intake(context):
+        await wait_until(lambda: not jobs(eventlog, "PROMPTS"))
+
+    assert len(await admissions(eventlog)) == 1
 
 
 async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: EventLog) -> None:
@@ -129,8 +178,7 @@ async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: E
 
     await publish_and_admit(context, {"id": "msg_1", "prompt": {"text": "hi", "files": huge}})
 
-    ((_subject, answer),) = receipts(eventlog)
-    assert answer["error"]["_tag"] == "TooLargeError"
+    assert answer_tags(eventlog) == {"msg_1": "TooLargeError", "msg_1.1": "TooLargeError"}
 
 
 async def test_a_redelivery_is_an_exact_retry(context: CommandContext, eventlog: EventLog) -> None:
@@ -142,7 +190,7 @@ async def test_a_redelivery_is_an_exact_retry(context: CommandContext, eventlog:
         job.expire()
 
     async with run_intake(context):
-        await wait_until(lambda: len(receipts(eventlog)) == 4)
+        await wait_until(lambda: not jobs(eventlog, "PROMPTS"))
 
     assert len(await admissions(eventlog)) == 2
     assert len({subject for subject, _answer in receipts(eventlog)}) == 2

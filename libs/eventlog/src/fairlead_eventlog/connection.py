@@ -21,6 +21,7 @@ from fairlead_eventlog.process_life import Liveness
 from fairlead_eventlog.register_ports import (
     Approvals,
     MessageRegister,
+    Receipts,
     SourceRegister,
     ToolRegistrations,
 )
@@ -40,6 +41,7 @@ class EventLog:
     liveness: Liveness
     snapshots: Snapshots
     message_ids: MessageRegister
+    receipts: Receipts
     sources: SourceRegister
     tool_registrations: ToolRegistrations
     deltas: Deltas

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.permission import SavedPermission
+from fairlead_schema.subjects import Address
 
 
 class MessageRegister(Protocol):
@@ -14,6 +15,22 @@ class MessageRegister(Protocol):
         self, tenant: TenantId, message_id: MessageId, session_id: SessionId
     ) -> SessionId:
         """Bind the id unless it is bound; the answer is the session that has it."""
+
+
+class Receipts(Protocol):
+    """The answers of the durable intake, for their callers to find."""
+
+    async def store(self, at: Address, message_id: MessageId, receipt: bytes) -> None:
+        """Store the receipt of a message, in place of a refusal too. Raises LogUnavailable."""
+
+    async def store_refusal(
+        self, at: Address, message_id: MessageId, refusal: bytes, *, publication: int
+    ) -> None:
+        """Store the refusal of one publication. It replaces no answer. Raises LogUnavailable.
+
+        The refusal stands under the sequence of its publication, and under the message id too unless
+        an answer is there: the receipt of an earlier publication stays.
+        """
 
 
 class SourceRegister(Protocol):

@@ -9,6 +9,8 @@ DAY_S: Final = 24 * 60 * 60
 COMMIT_BYTES_MAX: Final = 8 * 1024 * 1024
 # A tool request goes to another worker after this long without an extension by its worker.
 TOOL_DEADLINE_S: Final = 10.0
+# A published prompt goes to another ingest after this long without an extension by its ingest.
+INTAKE_DEADLINE_S: Final = 3.0
 OUTPUT_BUCKET: Final = "fairlead-output"
 
 
@@ -105,8 +107,8 @@ PROMPTS: Final = StreamSpec(
 )
 RECEIPTS: Final = StreamSpec(
     name="RECEIPTS",
-    subjects=(f"{ROOT}.receipt.*.*.*",),
-    description="Answers of the durable intake.",
+    subjects=(f"{ROOT}.receipt.*.*.*", f"{ROOT}.receipt.*.*.*.*"),
+    description="Answers of the durable intake; refusals under their publication too.",
     one_per_subject=True,
     max_age_s=7 * DAY_S,
 )
@@ -235,6 +237,6 @@ def consumers(
             max_ack_pending=10_000,
             filter_subject=f"{ROOT}.due.*.*.*",
         ),
-        ConsumerSpec("PROMPTS", "ingest", ack_wait_s=30.0, max_ack_pending=1_000),
+        ConsumerSpec("PROMPTS", "ingest", ack_wait_s=INTAKE_DEADLINE_S, max_ack_pending=1_000),
         *(_tools(pool) for pool in pools),
     )

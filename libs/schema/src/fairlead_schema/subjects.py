@@ -59,6 +59,11 @@ def receipt(at: Address, message_id: MessageId) -> str:
     return f"{ROOT}.receipt.{at.tenant}.{at.session_id}.{message_id}"
 
 
+def refusal(at: Address, message_id: MessageId, publication: int) -> str:
+    """The refusal of one publication, named by its sequence in the intake."""
+    return f"{receipt(at, message_id)}.{publication}"
+
+
 def event(at: Address, type_: str) -> str:
     return f"{ROOT}.event.{at.tenant}.{at.session_id}.{type_}"
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from hashlib import sha256
+from typing import Final
 
 from pydantic_core import to_json
 
@@ -10,9 +11,9 @@ from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_eventlog.slots import Slots
+from fairlead_eventlog.streams import INTAKE_DEADLINE_S
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.prompt import prompt
-from fairlead_schema import subjects
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.errors import InvalidRequest, Refused
 from fairlead_schema.ids import MessageId
@@ -25,21 +26,36 @@ log = logging.getLogger(__name__)
 
 JOBS_MAX = 64
 DELIVERIES_MAX = 5
+HEARTBEAT_S: Final = INTAKE_DEADLINE_S / 3
 _ANSWERER = Answerer(LOG_REFUSALS)
 
 
-async def admit_published_prompts(context: CommandContext) -> None:
-    """Admit published prompts until the task is cancelled."""
-    running: set[asyncio.Task[None]] = set()
+async def admit_published_prompts(
+    context: CommandContext, *, heartbeat_s: float = HEARTBEAT_S
+) -> None:
+    """Admit published prompts until the task is cancelled.
+
+    The deadline of a prompt is short, so that another ingest soon takes the prompts of a dead one.
+    Heartbeats keep a slow admission.
+    """
+    running: dict[asyncio.Task[None], Job] = {}
     slots = Slots(JOBS_MAX)
 
     async def admit_all() -> None:
         async for job in context.eventlog.work.take("PROMPTS", "ingest", slots):
             task = asyncio.create_task(_handle_job(context, job))
-            running.add(task)
-            task.add_done_callback(running.discard)
+            running[task] = job
+            task.add_done_callback(running.pop)
 
-    await supervise("durable intake", admit_all)
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(heartbeat_s)
+            for job in tuple(running.values()):
+                await job.extend()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(supervise("durable intake", admit_all))
+        tasks.create_task(supervise("heartbeat of the durable intake", beat))
 
 
 async def _handle_job(context: CommandContext, job: Job) -> None:
@@ -77,12 +93,15 @@ async def _admit_prompt(context: CommandContext, job: Job) -> None:
     except InvalidRequest as error:
         await context.eventlog.dead_letters.add("prompt", job.subject, job.payload, str(error))
         return
-    try:
-        answer = encode_data(await prompt(context, tenant, command))
-    except (Refused, CommitTooLarge, RecordError) as error:
-        answer = _ANSWERER.refuse(error, request=job.subject).body
     assert command.id is not None, "every parsed prompt has an id"
-    await context.eventlog.work.put(subjects.receipt(at, command.id), answer)
+    receipts = context.eventlog.receipts
+    try:
+        receipt = encode_data(await prompt(context, tenant, command))
+    except (Refused, CommitTooLarge, RecordError) as error:
+        refusal = _ANSWERER.refuse(error, request=job.subject).body
+        await receipts.store_refusal(at, command.id, refusal, publication=job.sequence)
+    else:
+        await receipts.store(at, command.id, receipt)
 
 
 def _parse_prompt(job: Job, at: Address) -> AdmitPrompt:

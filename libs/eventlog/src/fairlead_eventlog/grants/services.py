@@ -15,6 +15,7 @@ from fairlead_eventlog.streams import (
     OUTPUT_BUCKET,
     OUTPUTS,
     PROMPTS,
+    RECEIPTS,
     REGISTRATIONS,
     SNAPSHOTS,
     SOURCES,
@@ -103,7 +104,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _serve("ingest")
     + _ASK_TOTALS
     + may.take(PROMPTS.name, "ingest")
-    + may.publish(f"{ROOT}.receipt.*.*.*", *MESSAGES.subjects)
+    + may.publish(*RECEIPTS.subjects, *MESSAGES.subjects)
     + may.read_last(MESSAGES.name)
     + _READ_APPROVALS
     + may.publish(*APPROVALS.subjects)

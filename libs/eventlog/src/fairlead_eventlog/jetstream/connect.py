@@ -12,6 +12,7 @@ from fairlead_eventlog.jetstream.liveness import NatsLiveness
 from fairlead_eventlog.jetstream.registers.approvals import JetStreamApprovals
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.jetstream.registers.message_ids import JetStreamMessageIds
+from fairlead_eventlog.jetstream.registers.receipts import JetStreamReceipts
 from fairlead_eventlog.jetstream.registers.snapshots import JetStreamSnapshots
 from fairlead_eventlog.jetstream.registers.sources import JetStreamSources
 from fairlead_eventlog.jetstream.registers.tool_registrations import JetStreamToolRegistrations
@@ -82,6 +83,7 @@ async def connect(
             liveness=NatsLiveness(link),
             snapshots=JetStreamSnapshots(link),
             message_ids=JetStreamMessageIds(link),
+            receipts=JetStreamReceipts(link),
             tool_registrations=JetStreamToolRegistrations(link),
             sources=JetStreamSources(link),
             deltas=NatsDeltas(link),

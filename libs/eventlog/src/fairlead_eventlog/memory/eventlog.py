@@ -11,6 +11,7 @@ from fairlead_eventlog.memory.registers import (
     MemoryApprovals,
     MemoryLogStatus,
     MemoryMessageIds,
+    MemoryReceipts,
     MemorySources,
     MemoryToolRegistrations,
 )
@@ -36,6 +37,7 @@ def memory_eventlog() -> EventLog:
         liveness=MemoryLiveness(),
         snapshots=MemorySnapshots(),
         message_ids=MemoryMessageIds(),
+        receipts=MemoryReceipts(),
         tool_registrations=MemoryToolRegistrations(),
         sources=MemorySources(),
         deltas=MemoryDeltas(),

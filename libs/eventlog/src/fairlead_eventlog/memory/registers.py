@@ -1,12 +1,14 @@
-"""Message ids, tool registrations, context sources, approvals and the log's status in memory."""
+"""Message ids, receipts, tools, context sources, approvals and the log's status in memory."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from fairlead_eventlog.approvals import add_approvals
 from fairlead_eventlog.status.log_status import Incarnation, LogStatus, next_incarnation
+from fairlead_schema import subjects
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.permission import SavedPermission
+from fairlead_schema.subjects import Address
 
 
 class MemoryMessageIds:
@@ -19,6 +21,22 @@ class MemoryMessageIds:
         self, tenant: TenantId, message_id: MessageId, session_id: SessionId
     ) -> SessionId:
         return self._bound.setdefault((tenant, message_id), session_id)
+
+
+class MemoryReceipts:
+    """Answers by subject."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, bytes] = {}
+
+    async def store(self, at: Address, message_id: MessageId, receipt: bytes) -> None:
+        self.answers[subjects.receipt(at, message_id)] = receipt
+
+    async def store_refusal(
+        self, at: Address, message_id: MessageId, refusal: bytes, *, publication: int
+    ) -> None:
+        self.answers[subjects.refusal(at, message_id, publication)] = refusal
+        self.answers.setdefault(subjects.receipt(at, message_id), refusal)
 
 
 class MemoryToolRegistrations:
