@@ -11,6 +11,7 @@ from fairlead_eventlog.errors import LogUnavailable, StreamMissing
 from fairlead_eventlog.jetstream.connect import connect, open_link
 from fairlead_eventlog.jetstream.streams.outputs import CHUNK_BYTES
 from fairlead_eventlog.ports import StoredOutput
+from fairlead_eventlog.stored_bytes import StoredBytes
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -160,18 +161,38 @@ async def test_a_store_that_is_not_there_says_so(own_server: Server) -> None:
 async def test_the_stored_bytes_of_a_tenant_follow_its_outputs(eventlog: EventLog) -> None:
     """B11: short outputs count exactly, long ones up to a chunk more, and other tenants not at all."""
     outputs, own = eventlog.outputs, Address("counted", "ses_counted")
-    assert await outputs.stored_bytes("counted") == 0
+    assert await outputs.stored_bytes("counted") == StoredBytes()
 
     for part in (b"x" * 1000, b"", b"y" * 24):
         await outputs.put(own, ids.output_id(), pieces(part), mime="text/plain")
     await outputs.put(
         Address("counted-not", "ses_1"), ids.output_id(), pieces(b"z" * 99), mime="text/plain"
     )
-    assert await outputs.stored_bytes("counted") == 1024
+    assert (await outputs.stored_bytes("counted")).total == 1024
 
     long = 2 * CHUNK_BYTES + 5
     await outputs.put(own, ids.output_id(), pieces(b"x" * long), mime="text/plain")
-    assert 1024 + long <= await outputs.stored_bytes("counted") < 1024 + long + CHUNK_BYTES
+    total = (await outputs.stored_bytes("counted")).total
+    assert 1024 + long <= total < 1024 + long + CHUNK_BYTES
 
     await outputs.remove_all(own)
-    assert await outputs.stored_bytes("counted") == 0
+    assert await outputs.stored_bytes("counted") == StoredBytes()
+
+
+async def test_the_stored_bytes_of_a_principal_are_those_of_its_own_outputs(
+    eventlog: EventLog,
+) -> None:
+    """B11: whatever characters its name has; an output that names nobody is the tenant's alone."""
+    outputs, own = eventlog.outputs, Address("marked", "ses_marked")
+    ann, user = "key:ann", "user:https://id.example/Zoë.>*"
+
+    for part, principal in ((b"x" * 100, ann), (b"x" * 20, user), (b"x" * 3, ann), (b"x", None)):
+        await outputs.put(
+            own, ids.output_id(), pieces(part), mime="text/plain", principal=principal
+        )
+    stored = await outputs.stored_bytes("marked")
+    await outputs.remove_all(own)
+
+    counts = [stored.of(principal) for principal in (ann, user, "key:other", None)]
+    assert counts == [103, 20, 0, 124]
+    assert (await outputs.stored_bytes("marked")).of(ann) == 0

@@ -8,7 +8,7 @@ from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.tenant_quota import WAIT_S, WAIT_S_MAX, RunningQuota, wait_s
 from fairlead_eventlog.tenant_totals import ADDED_SPAN_S, TenantTotalsReader, TotalsTimings
 from fairlead_schema import subjects
-from fairlead_schema.commands.quota import QuotaLimits
+from fairlead_schema.commands.quota import QuotaLimits, QuotaPolicy
 
 ALWAYS_FRESH = TotalsTimings(fresh_s=60.0, lag_s=60.0)
 NEVER_FRESH = TotalsTimings(fresh_s=0.0, kept_s=60.0, lag_s=0.0)
@@ -22,21 +22,27 @@ class Projector:
         self.totals: dict[str, int | str] = dict(totals)
         self.asked = 0
         self.principal: str | None = None
+        self.answer_principal = False
         self.requests.answerers[subjects.tenant_usage("acme")] = self.answer
 
     async def answer(self, body: bytes) -> bytes:
         self.asked += 1
         self.principal = json.loads(body).get("principal")
         await asyncio.sleep(0)
-        return json.dumps({"data": self.totals}).encode()
+        named = {"principal": self.principal} if self.answer_principal else {}
+        return json.dumps({"data": self.totals | named}).encode()
 
 
 def quota_of(
     projector: Projector, allowed: int | None, on_unknown: Callable[[], None] = lambda: None
 ) -> RunningQuota:
     totals = TenantTotalsReader(projector.requests, ALWAYS_FRESH)
-    limits = QuotaLimits(turns=allowed)
-    return RunningQuota("turns", totals, lambda _tenant: limits, on_unknown=on_unknown)
+    return RunningQuota("turns", totals, policy_of(allowed), on_unknown=on_unknown)
+
+
+def policy_of(tenant: int | None, principal: int | None = None) -> QuotaPolicy:
+    whole, own = QuotaLimits(turns=tenant), QuotaLimits(turns=principal)
+    return QuotaPolicy(lambda _tenant: whole, lambda _tenant: own)
 
 
 async def test_many_questions_at_once_are_one_request() -> None:
@@ -160,7 +166,7 @@ async def test_of_work_that_begins_at_once_only_as_much_runs_as_the_quota_allows
 async def test_work_that_ended_makes_room_at_once() -> None:
     projector = Projector(turns=0)
     totals = TenantTotalsReader(projector.requests, NEVER_FRESH)
-    quota = RunningQuota("turns", totals, lambda _tenant: QuotaLimits(turns=1))
+    quota = RunningQuota("turns", totals, policy_of(1))
     assert await quota.take("acme", "first") is None
     assert await quota.take("acme", "second") is not None
 
@@ -192,7 +198,7 @@ async def test_without_a_limit_nobody_is_asked() -> None:
 async def test_work_that_the_projector_counts_too_is_not_counted_twice() -> None:
     projector = Projector(turns=0)
     totals = TenantTotalsReader(projector.requests, NEVER_FRESH)
-    quota = RunningQuota("turns", totals, lambda _tenant: QuotaLimits(turns=2))
+    quota = RunningQuota("turns", totals, policy_of(2))
     await quota.take("acme", "first")
     projector.totals = {"turns": 1}
     await totals.load("acme", fresh_s=0.0)
@@ -206,6 +212,50 @@ async def test_work_of_other_processes_counts() -> None:
 
     assert await quota.take("acme", "one more") is not None
     assert await quota.take("other", "another tenant") is None
+
+
+async def test_a_principal_at_its_quota_leaves_room_for_the_others_of_its_tenant() -> None:
+    """B11: work counts for its principal and for the tenant, and the refusal says whose quota it is."""
+    projector = Projector(turns=0)
+    totals = TenantTotalsReader(projector.requests, ALWAYS_FRESH)
+    quota = RunningQuota("turns", totals, policy_of(4, principal=2))
+
+    ann = [await quota.take("acme", f"ann {number}", "key:ann") for number in range(3)]
+    bob = [await quota.take("acme", f"bob {number}", "key:bob") for number in range(3)]
+    nobody = await quota.take("acme", "a session of nobody")
+
+    waits = [wait.reached for wait in (*ann, *bob, nobody) if wait is not None]
+    assert [wait is None for wait in (*ann, *bob)] == [True, True, False, True, True, False]
+    assert [(reached.name, reached.used) for reached in waits] == [
+        ("principal.turns", 2),
+        ("turns", 4),
+        ("turns", 4),
+    ]
+
+
+async def test_work_of_a_principal_that_ended_makes_room_for_the_principal_and_its_tenant() -> None:
+    totals = TenantTotalsReader(Projector(turns=0).requests, NEVER_FRESH)
+    quota = RunningQuota("turns", totals, policy_of(1, principal=1))
+    await quota.take("acme", "first", "key:ann")
+    assert await quota.take("acme", "second", "key:ann") is not None
+
+    quota.release("acme", "first", "key:ann")
+
+    assert await quota.take("acme", "second", "key:ann") is None
+    assert await quota.take("acme", "third", "key:bob") is not None
+
+
+async def test_what_other_processes_run_for_a_principal_counts() -> None:
+    """B11: the projector counts for each principal, and the tenant alone may still have room."""
+    projector = Projector(turns=2)
+    projector.answer_principal = True
+    totals = TenantTotalsReader(projector.requests, ALWAYS_FRESH)
+    quota = RunningQuota("turns", totals, policy_of(100, principal=2))
+
+    wait = await quota.take("acme", "one more", "key:ann")
+
+    assert wait is not None
+    assert (wait.reached.name, projector.principal) == ("principal.turns", "key:ann")
 
 
 def test_where_many_wait_each_looks_less_often() -> None:

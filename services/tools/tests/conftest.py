@@ -58,6 +58,7 @@ from fairlead_tools.registry.tool import CallContext, Tool
 
 AT = Address("default", "ses_1")
 WAIT_S = 5.0
+CREATOR = "key:ann"
 MODEL = ModelRef(provider_id="acme", id="fast")
 BEFORE: tuple[SessionEvent, ...] = (
     SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w")),
@@ -148,11 +149,13 @@ class Harness:
             name, self.eventlog, self.registry, self.settings, policy, timings=self.timings
         )
 
-    async def write(self, *events: SessionEvent, at: Address = AT) -> None:
+    async def write(
+        self, *events: SessionEvent, at: Address = AT, by: PrincipalName | None = None
+    ) -> None:
         """Append events as another process would."""
         drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
         head = await self.log.head(at)
-        await MemoryLog.append(self.log, at, ids.commit_id(), drafts, after=head)
+        await MemoryLog.append(self.log, at, ids.commit_id(), drafts, after=head, by=by)
 
     async def call(
         self,
@@ -293,5 +296,5 @@ async def harness(request: pytest.FixtureRequest) -> Harness:
         ToolsConfig(grace_s=0.01, concurrency=8),
         with_snapshot=request.param,
     )
-    await new_harness.write(*BEFORE)
+    await new_harness.write(*BEFORE, by=CREATOR)
     return new_harness

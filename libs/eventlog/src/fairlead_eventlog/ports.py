@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 from fairlead_eventlog.slots import Slots
+from fairlead_eventlog.stored_bytes import StoredBytes
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.identity.principal import PrincipalName
@@ -235,9 +236,15 @@ class OutputStore(Protocol):
     """Managed outputs: complete results that are too long for a log, kept for some days."""
 
     async def put(
-        self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+        self,
+        at: Address,
+        output_id: OutputId,
+        pieces: AsyncIterator[bytes],
+        *,
+        mime: str,
+        principal: PrincipalName | None = None,
     ) -> StoredOutput:
-        """Store an output of a session, in pieces of any size.
+        """Store an output of a session, in pieces of any size. It counts for the principal.
 
         Raises LogUnavailable, StreamMissing; after that nobody can read a part of it.
         """
@@ -251,7 +258,7 @@ class OutputStore(Protocol):
         Raises LogUnavailable, also for an output that ends too early.
         """
 
-    async def stored_bytes(self, tenant: TenantId) -> int:
+    async def stored_bytes(self, tenant: TenantId) -> StoredBytes:
         """The bytes of all outputs of a tenant. A long output counts up to one chunk too much.
 
         Raises LogUnavailable, StreamMissing.

@@ -5,14 +5,14 @@ import math
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.ports import Requests
 from fairlead_schema import subjects
-from fairlead_schema.commands.quota import AskTenantTotals, QuotaName, TenantTotals
+from fairlead_schema.commands.quota import AskTenantTotals, QuotaHolder, QuotaName, TenantTotals
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import TenantId
 
@@ -32,13 +32,6 @@ class TotalsTimings:
     timeout_s: float = 0.5
     lag_s: float = 0.3
     """What a process added so shortly before an answer may be missing in the answer."""
-
-
-class _Holder(NamedTuple):
-    """Whose totals they are: one principal's, or with None all of a tenant."""
-
-    tenant: TenantId
-    principal: PrincipalName | None
 
 
 @dataclass(slots=True)
@@ -61,7 +54,7 @@ class TenantTotalsReader:
     def __init__(self, requests: Requests, timings: TotalsTimings | None = None) -> None:
         self._requests = requests
         self._timings = timings or TotalsTimings()
-        self._holders: dict[_Holder, _Known] = {}
+        self._holders: dict[QuotaHolder, _Known] = {}
 
     async def load(
         self,
@@ -75,7 +68,7 @@ class TenantTotalsReader:
         Only the first question waits for the projector, and one with `fresh_s`, which wants an
         answer of at most that age.
         """
-        holder, timings = _Holder(tenant, principal), self._timings
+        holder, timings = QuotaHolder(tenant, principal), self._timings
         known = self._find(holder)
         now = time.monotonic()
         age_s = now - known.loaded_at
@@ -90,9 +83,9 @@ class TenantTotalsReader:
             await asyncio.shield(loading)
         return _with_added(known)
 
-    def counted_until(self, tenant: TenantId) -> float:
+    def counted_until(self, tenant: TenantId, principal: PrincipalName | None = None) -> float:
         """The time on this process's clock up to which the last answer surely counts all."""
-        known = self._holders.get(_Holder(tenant, None))
+        known = self._holders.get(QuotaHolder(tenant, principal))
         return -math.inf if known is None else known.loaded_at - self._timings.lag_s
 
     def add(
@@ -104,11 +97,11 @@ class TenantTotalsReader:
         principal: PrincipalName | None = None,
     ) -> None:
         """Note what this process has added, until an answer of the projector includes it."""
-        known = self._find(_Holder(tenant, principal))
+        known = self._find(QuotaHolder(tenant, principal))
         if known.totals is not None:
             known.added[_span(time.monotonic()), quota] += amount
 
-    def _find(self, holder: _Holder) -> _Known:
+    def _find(self, holder: QuotaHolder) -> _Known:
         known = self._holders.get(holder)
         if known is None:
             if len(self._holders) >= HOLDERS_MAX:
@@ -116,7 +109,7 @@ class TenantTotalsReader:
             known = self._holders[holder] = _Known()
         return known
 
-    async def _load(self, holder: _Holder, known: _Known) -> None:
+    async def _load(self, holder: QuotaHolder, known: _Known) -> None:
         asked_at = time.monotonic()
         question = AskTenantTotals(principal=holder.principal)
         try:

@@ -3,7 +3,6 @@
 import pytest
 
 from fairlead_schema.commands.quota import (
-    PRINCIPAL_QUOTAS,
     QUOTAS,
     QuotaLimits,
     QuotaName,
@@ -57,7 +56,7 @@ def test_a_principal_has_its_own_quotas_and_a_refusal_says_so() -> None:
     assert reached == QuotaReached("sessions", 2, 2, "principal")
     assert reached.name == "principal.sessions"
     assert "[quota.principal]" in reached.remedy
-    assert [use.quota for use in quota_uses(limits, totals)] == list(PRINCIPAL_QUOTAS)
+    assert [use.quota for use in quota_uses(limits, totals)] == list(QUOTAS)
 
 
 def test_every_quota_is_listed_with_its_use() -> None:
@@ -95,6 +94,19 @@ def test_an_explanation_names_the_quota_that_the_session_waits_for(
     assert (waits is None) == (full == explanation)
     assert waits is None or f"What has not begun waits: the tenant has {waits}." in full.reason
     assert add_quotas(explanation, limits, TenantTotals(turns=1, calls=1)) == explanation
+
+
+def test_an_explanation_names_the_quota_of_the_principal_that_created_the_session() -> None:
+    """B11: its turns and calls wait. Whether a prompt is refused depends on who prompts."""
+    explanation = Explanation(state="queued", code="pending-input", reason="So it is.")
+    totals = TenantTotals(principal="key:ann", turns=1, pending=9)
+
+    full = add_quotas(explanation, QuotaLimits(turns=1, pending=1), totals)
+
+    assert full.reason == (
+        "So it is. What has not begun waits: the principal has 1 of 1 running turns."
+    )
+    assert full.next == "wait until a turn ends, or raise `turns` in [quota.principal]"
 
 
 def test_an_explanation_says_that_new_prompts_are_refused() -> None:

@@ -13,6 +13,7 @@ from faststream import Context
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.ports import OutputStore
+from fairlead_eventlog.stored_bytes import StoredBytes
 from fairlead_projector import database
 from fairlead_projector.database import Connection, query
 from fairlead_projector.settings import ProjectorSettings
@@ -49,11 +50,11 @@ class TenantTotalsStore:
         self._principal_limits = principal_limits
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
-        self._output_bytes: dict[TenantId, tuple[float, int]] = {}
+        self._stored: dict[TenantId, tuple[float, StoredBytes]] = {}
 
     async def load(self, tenant: TenantId) -> TenantTotals:
         """The totals of a tenant now. Raises psycopg.Error."""
-        output_bytes = await self._count_outputs(tenant)
+        stored = await self._count_outputs(tenant)
         row = await self._fetch("tenant_totals", tenant=tenant)
         cost, tokens, sessions, log_bytes, turns, calls, pending = row
         return TenantTotals(
@@ -61,7 +62,7 @@ class TenantTotalsStore:
             tokens=int(tokens),
             sessions=sessions,
             log_bytes=log_bytes,
-            output_bytes=output_bytes,
+            output_bytes=stored.total,
             turns=turns,
             calls=calls,
             pending=pending,
@@ -70,12 +71,16 @@ class TenantTotalsStore:
 
     async def load_principal(self, tenant: TenantId, principal: PrincipalName) -> TenantTotals:
         """The totals of the sessions that a principal created. Raises psycopg.Error."""
+        stored = await self._count_outputs(tenant)
         row = await self._fetch("principal_totals", tenant=tenant, principal=principal)
-        sessions, log_bytes, pending = row
+        sessions, log_bytes, pending, turns, calls = row
         return TenantTotals(
             principal=principal,
             sessions=sessions,
             log_bytes=log_bytes,
+            output_bytes=stored.of(principal),
+            turns=turns,
+            calls=calls,
             pending=pending,
             allowed=self._principal_limits(tenant),
         )
@@ -103,20 +108,20 @@ class TenantTotalsStore:
         assert row is not None, "sums are always one row"
         return row
 
-    async def _count_outputs(self, tenant: TenantId) -> int:
+    async def _count_outputs(self, tenant: TenantId) -> StoredBytes:
         """The bytes of stored outputs, some seconds old. The last sum holds while NATS is away."""
         now = time.monotonic()
-        counted_at, size = self._output_bytes.get(tenant, (now - OUTPUTS_FRESH_S, 0))
+        counted_at, stored = self._stored.get(tenant, (now - OUTPUTS_FRESH_S, StoredBytes()))
         if now - counted_at < OUTPUTS_FRESH_S:
-            return size
+            return stored
         try:
-            size = await self._outputs.stored_bytes(tenant)
+            stored = await self._outputs.stored_bytes(tenant)
         except LogError:
-            return size
-        if len(self._output_bytes) >= TENANTS_MAX:
-            self._output_bytes.clear()
-        self._output_bytes[tenant] = (now, size)
-        return size
+            return stored
+        if len(self._stored) >= TENANTS_MAX:
+            self._stored.clear()
+        self._stored[tenant] = (now, stored)
+        return stored
 
 
 TotalsDep: TypeAlias = Annotated[TenantTotalsStore, Context(TOTALS)]

@@ -1,5 +1,6 @@
 """A session counts for the principal that created it, live and after a rebuild. FINDINGS B11."""
 
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,15 @@ from fairlead_schema.commands.quota import QuotaLimits, TenantTotals
 from fairlead_schema.events import SessionEvent, SessionPurged
 from fairlead_schema.identity.principal import PRINCIPAL_LENGTH_MAX
 from fairlead_schema.subjects import Address
-from services.projector.tests.projection.test_session_row import ADMITTED, CREATED, PROMOTED
+from services.projector.tests.projection.test_session_row import (
+    ADMITTED,
+    CREATED,
+    PROMOTED,
+    call_events,
+    release,
+    settlement,
+)
+from services.projector.tests.projection.test_tenant_totals import TURN, start
 
 if TYPE_CHECKING:
     from services.projector.tests.conftest import LogBuilder, Projection
@@ -65,8 +74,24 @@ def test_a_purge_takes_back_all_that_the_session_added(log_builder: "LogBuilder"
     (taken,) = batches.fold((SessionPurged(), BOB))
     at_once = Batches(type(log_builder)()).fold((CREATED, ANN), (SessionPurged(), BOB))
 
-    assert taken == PrincipalChange("default", ANN, -1, -added.log_bytes, -1)
+    assert taken == PrincipalChange("default", ANN, -1, -added.log_bytes, -1, 0, 0)
     assert at_once == []
+
+
+def test_turns_and_calls_count_for_the_creator_until_they_end(log_builder: "LogBuilder") -> None:
+    """B11: who prompted does not matter, and a service that runs the work names nobody."""
+    batches = Batches(log_builder)
+    calls = (*call_events("c1"), *call_events("c2"), start("c1"), start("c2"))
+    batches.fold((CREATED, ANN), (ADMITTED, BOB))
+
+    (begun,) = batches.fold(*((event, None) for event in (*TURN, *calls)))
+    (settled,) = batches.fold((settlement("c2"), None))
+    (parked,) = batches.fold((release("parked"), None))
+    (purged,) = batches.fold((SessionPurged(), BOB))
+
+    changes = (begun, settled, parked, purged)
+    assert {item.principal for item in changes} == {ANN}
+    assert [(item.turns, item.calls) for item in changes] == [(1, 2), (0, -1), (-1, 0), (0, -1)]
 
 
 def test_a_broken_session_stays_counted_and_adds_no_more(log_builder: "LogBuilder") -> None:
@@ -143,10 +168,68 @@ async def test_sessions_of_an_earlier_release_count_for_nobody_until_a_rebuild(
             " directory, created_at, updated_at, tokens) VALUES"
             " ('default', 'ses_1', 1, 1, 'p', 't', '/w', 1, 1, '{}')"
         )
-        await connection.execute(load_migrations()[5].statement)
+        for migration in load_migrations()[5:]:
+            await connection.execute(migration.statement)
     upgraded = await load(projection, ANN)
 
     await rebuild(projection.dsn, log_builder.eventlog, progress=lambda _progress: None)
 
     assert upgraded.sessions == 0
     assert (await load(projection, ANN)).sessions == 1
+
+
+@pytest.mark.integration
+async def test_turns_and_calls_of_an_earlier_release_end_in_the_totals(
+    log_builder: "LogBuilder", projection: "Projection"
+) -> None:
+    """B11: what runs during the upgrade counts, and its end leaves nothing behind."""
+    async with projection.run():
+        calls = (*call_events("c1"), start("c1"))
+        await log_builder.append(AT, CREATED, ADMITTED, *TURN, *calls, by=ANN)
+        await projection.wait_until(projection.is_caught_up)
+    async with await database.connect(projection.dsn) as connection, connection.transaction():
+        await connection.execute("DROP VIEW read.principal_total")
+        await connection.execute(
+            "ALTER TABLE projection.principal_total DROP COLUMN turns, DROP COLUMN calls"
+        )
+        await connection.execute(load_migrations()[6].statement)
+    upgraded = await load(projection, ANN)
+
+    async with projection.run():
+        await log_builder.append(AT, settlement("c1"), release("parked"))
+        await projection.wait_until(projection.is_caught_up)
+        ended = await load(projection, ANN)
+        await log_builder.append(AT, SessionPurged())
+        await projection.wait_until(projection.is_caught_up)
+
+    assert (upgraded.sessions, upgraded.turns, upgraded.calls) == (1, 1, 1)
+    assert (ended.sessions, ended.turns, ended.calls) == (1, 0, 0)
+    purged = await load(projection, ANN)
+    assert (purged.sessions, purged.turns, purged.calls) == (0, 0, 0)
+
+
+@pytest.mark.integration
+async def test_stored_outputs_count_for_the_principal_that_they_name(
+    projection: "Projection",
+) -> None:
+    """B11: an output of a release without principals counts for the tenant alone."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"x" * 10
+
+    outputs = MemoryOutputs()
+    for number, principal in enumerate((ANN, ANN, BOB, None)):
+        await outputs.put(AT, f"out_{number}", pieces(), mime="text/plain", principal=principal)
+    async with projection.run():
+        await projection.wait_until(projection.is_caught_up)
+    store = TenantTotalsStore(projection.dsn, outputs)
+    try:
+        found = [
+            (await store.load("default")).output_bytes,
+            (await store.load_principal("default", ANN)).output_bytes,
+            (await store.load_principal("default", "key:stranger")).output_bytes,
+        ]
+    finally:
+        await store.close()
+
+    assert found == [40, 20, 0]

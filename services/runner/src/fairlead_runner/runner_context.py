@@ -65,7 +65,7 @@ def build_context(
         turn_quota=RunningQuota(
             "turns",
             TenantTotalsReader(eventlog.requests),
-            config.quotas,
+            config.quota_policy,
             on_unknown=QUOTA_UNKNOWN.inc,
         ),
     )

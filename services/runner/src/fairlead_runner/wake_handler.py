@@ -106,17 +106,19 @@ class WakeHandler:
         writer = StagedWriter(at, versioned, context.session_writer)
         if not starts_work(versioned.state):
             return await self._drain_session(at, job, writer)
-        wait = await context.turn_quota.take(at.tenant, at)
+        # A session works for the principal that created it, whoever prompts in it.
+        principal = versioned.state.profile.created_by
+        wait = await context.turn_quota.take(at.tenant, at, principal)
         if wait is not None:
             return await self._wait_for_quota(at, job, wait)
         try:
             return await self._drain_session(at, job, writer)
         finally:
-            context.turn_quota.release(at.tenant, at)
+            context.turn_quota.release(at.tenant, at, principal)
 
     async def _wait_for_quota(self, at: Address, job: Job, wait: QuotaWait) -> str:
         """Return the wake for later. Other sessions and other tenants go on meanwhile."""
-        QUOTA_REACHED.labels(wait.reached.quota).inc()
+        QUOTA_REACHED.labels(wait.reached.name).inc()
         if job.deliveries == 1:
             extra = {**_fields(at), "tenant": at.tenant, "reason": wait.reached.sentence}
             log.info("quota of turns reached: the wake comes again", extra=extra)

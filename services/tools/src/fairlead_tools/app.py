@@ -84,7 +84,7 @@ class ToolsService:
                 eventlog,
                 self.registry,
                 config.tools,
-                CallPolicy(config.rules, config.roots, config.quotas),
+                CallPolicy(config.rules, config.roots, config.quota_policy),
             )
             records = ToolRecords(
                 eventlog.tool_registrations, self.registry, partial(tool_from_record, eventlog)

@@ -17,6 +17,7 @@ from fairlead_eventlog.errors import LogUnavailable, StreamMissing
 from fairlead_eventlog.memory.outputs import MemoryOutputs
 from fairlead_eventlog.ports import StoredOutput
 from fairlead_schema.events import InterruptRequested, SessionPurged, ToolFailed, ToolSucceeded
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import FileContent, RetryClass, TextContent, managed_id
 from fairlead_session.calls.lifecycle import Failed, Succeeded
@@ -50,12 +51,18 @@ class UnavailableOutputs(MemoryOutputs):
 
     @override
     async def put(
-        self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+        self,
+        at: Address,
+        output_id: str,
+        pieces: AsyncIterator[bytes],
+        *,
+        mime: str,
+        principal: PrincipalName | None = None,
     ) -> StoredOutput:
         if self._times != 0:
             self._times = None if self._times is None else self._times - 1
             raise self._error("away")
-        return await super().put(at, output_id, pieces, mime=mime)
+        return await super().put(at, output_id, pieces, mime=mime, principal=principal)
 
 
 def retention(outputs: MemoryOutputs, media: int = 1000) -> OutputRetention:
@@ -263,11 +270,17 @@ async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
     class Interrupting(MemoryOutputs):
         @override
         async def put(
-            self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+            self,
+            at: Address,
+            output_id: str,
+            pieces: AsyncIterator[bytes],
+            *,
+            mime: str,
+            principal: PrincipalName | None = None,
         ) -> StoredOutput:
             assert await harness.settlements() == []
             await harness.write(InterruptRequested())
-            return await super().put(at, output_id, pieces, mime=mime)
+            return await super().put(at, output_id, pieces, mime=mime, principal=principal)
 
     async def run(_request: EchoInput, _context: CallContext) -> Result:
         return Result(EchoOutput(said="x"), content=(TextContent(text=LONG * 1000),))
@@ -293,13 +306,19 @@ async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
     class Purging(MemoryOutputs):
         @override
         async def put(
-            self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+            self,
+            at: Address,
+            output_id: str,
+            pieces: AsyncIterator[bytes],
+            *,
+            mime: str,
+            principal: PrincipalName | None = None,
         ) -> StoredOutput:
             await harness.write(SessionPurged())
             if erased:
                 await harness.log.erase(at)
             await self.remove_all(at)
-            return await super().put(at, output_id, pieces, mime=mime)
+            return await super().put(at, output_id, pieces, mime=mime, principal=principal)
 
     async def run(_request: EchoInput, _context: CallContext) -> Result:
         return Result(EchoOutput(said="x"), content=(TextContent(text=LONG * 1000),))
@@ -322,7 +341,13 @@ async def test_a_hundred_megabytes_pass_in_constant_memory(tmp_path: Path) -> No
 
         @override
         async def put(
-            self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+            self,
+            at: Address,
+            output_id: str,
+            pieces: AsyncIterator[bytes],
+            *,
+            mime: str,
+            principal: PrincipalName | None = None,
         ) -> StoredOutput:
             async for piece in pieces:
                 self.size += len(piece)
@@ -418,7 +443,13 @@ async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(harness: Har
     class Hanging(MemoryOutputs):
         @override
         async def put(
-            self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+            self,
+            at: Address,
+            output_id: str,
+            pieces: AsyncIterator[bytes],
+            *,
+            mime: str,
+            principal: PrincipalName | None = None,
         ) -> StoredOutput:
             is_hanging.set()
             await asyncio.Event().wait()

@@ -26,7 +26,7 @@ from fairlead_session.calls.lifecycle import Failed
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.subagents import Subagents, SubagentTask
 from fairlead_tools.registry.tool import CallContext, CallFailed
-from services.tools.tests.conftest import AT, BEFORE, Harness
+from services.tools.tests.conftest import AT, BEFORE, CREATOR, Harness
 
 CHILD_AT = Address("default", child_of("ses_1", "msg_a", "call_1"))
 CONTEXT = CallContext(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
@@ -89,6 +89,18 @@ async def test_a_session_is_made_and_prompted_once(harness: Harness) -> None:
     assert create["budget"] == {"cost": 2.0}
     assert prompt["id"] == first_prompt(create["id"])
     assert prompt["prompt"] == {"text": "look around"}
+
+
+async def test_a_child_is_created_for_the_principal_of_its_parent(harness: Harness) -> None:
+    """B11: so it counts for the principal of the root. Nobody says that a person prompted it."""
+    await harness.write(CALLED)
+    Ingest(harness)
+
+    await subagents(harness).attend(CONTEXT, WORK)
+
+    requests = harness.eventlog.requests
+    assert isinstance(requests, MemoryRequests)
+    assert requests.callers == [CREATOR, None]
 
 
 async def test_nobody_serves_and_the_call_waits(harness: Harness) -> None:

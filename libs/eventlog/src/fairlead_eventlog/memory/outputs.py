@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator
 
-from fairlead_eventlog.ports import (
-    StoredOutput,
-)
+from fairlead_eventlog.ports import StoredOutput
+from fairlead_eventlog.stored_bytes import StoredBytes
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import OutputId, TenantId
 from fairlead_schema.subjects import Address
 
@@ -17,13 +17,20 @@ class MemoryOutputs:
     def __init__(self) -> None:
         self.outputs: dict[tuple[TenantId, OutputId], tuple[bytes, str]] = {}
         self._sessions: dict[OutputId, Address] = {}
+        self._principals: dict[OutputId, PrincipalName | None] = {}
 
     async def put(
-        self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+        self,
+        at: Address,
+        output_id: OutputId,
+        pieces: AsyncIterator[bytes],
+        *,
+        mime: str,
+        principal: PrincipalName | None = None,
     ) -> StoredOutput:
         whole = b"".join([piece async for piece in pieces])
         self.outputs[at.tenant, output_id] = (whole, mime)
-        self._sessions[output_id] = at
+        self._sessions[output_id], self._principals[output_id] = at, principal
         return StoredOutput(len(whole), mime)
 
     async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
@@ -37,8 +44,12 @@ class MemoryOutputs:
         for start in range(0, len(rest), PIECE_BYTES):
             yield rest[start : start + PIECE_BYTES]
 
-    async def stored_bytes(self, tenant: TenantId) -> int:
-        return sum(len(whole) for (owner, _), (whole, _) in self.outputs.items() if owner == tenant)
+    async def stored_bytes(self, tenant: TenantId) -> StoredBytes:
+        stored = StoredBytes()
+        for (owner, output_id), (whole, _) in self.outputs.items():
+            if owner == tenant:
+                stored = stored.plus(self._principals.get(output_id), len(whole))
+        return stored
 
     async def remove_all(self, at: Address) -> None:
         for output_id in [id_ for id_, session in self._sessions.items() if session == at]:

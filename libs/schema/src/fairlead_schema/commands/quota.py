@@ -1,16 +1,16 @@
 """Quotas: what a tenant or one principal has and uses, and how much of each it may have."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
 
 QuotaName: TypeAlias = Literal["sessions", "log_bytes", "output_bytes", "turns", "calls", "pending"]
 QUOTAS: Final[tuple[QuotaName, ...]] = get_args(QuotaName)
-PRINCIPAL_QUOTAS: Final[tuple[QuotaName, ...]] = ("sessions", "log_bytes", "pending")
-"""The quotas that each principal has too, for the sessions that it created."""
-QuotaHolder: TypeAlias = Literal["tenant", "principal"]
+HolderKind: TypeAlias = Literal["tenant", "principal"]
 
 # What a quota counts, and what a caller can do when it is reached.
 _WORDS: Final[dict[QuotaName, tuple[str, str]]] = {
@@ -21,6 +21,23 @@ _WORDS: Final[dict[QuotaName, tuple[str, str]]] = {
     "calls": ("running tool calls", "wait until a call ends"),
     "pending": ("pending prompts", "wait until turns take some up, or cancel some"),
 }
+
+
+class QuotaHolder(NamedTuple):
+    """Whose quota it is: that of one principal, or with None that of the whole tenant."""
+
+    tenant: TenantId
+    principal: PrincipalName | None = None
+
+    @property
+    def kind(self) -> HolderKind:
+        return "tenant" if self.principal is None else "principal"
+
+
+def quota_holders(tenant: TenantId, principal: PrincipalName | None) -> tuple[QuotaHolder, ...]:
+    """Whose quota work needs: that of its tenant, and that of its principal if it has one."""
+    whole = QuotaHolder(tenant)
+    return (whole,) if principal is None else (whole, QuotaHolder(tenant, principal))
 
 
 class AskTenantTotals(Model):
@@ -46,10 +63,33 @@ class QuotaLimits(Model):
         return limit
 
 
+UNLIMITED: Final = QuotaLimits()
+LimitsOf: TypeAlias = Callable[[TenantId], QuotaLimits]
+
+
+def _allow_all(_tenant: TenantId) -> QuotaLimits:
+    return UNLIMITED
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaPolicy:
+    """How much every tenant may have, and each principal of a tenant inside of that."""
+
+    tenant: LimitsOf = _allow_all
+    principal: LimitsOf = _allow_all
+
+    def limits(self, holder: QuotaHolder) -> QuotaLimits:
+        """The limits of a tenant or of one of its principals."""
+        return (self.tenant if holder.principal is None else self.principal)(holder.tenant)
+
+
+ALLOW_ALL: Final = QuotaPolicy()
+
+
 class TenantTotals(Model):
     """What all sessions of a tenant have and use now, and what they have cost so far.
 
-    For a principal only its `PRINCIPAL_QUOTAS` are counted.
+    For a principal its own sessions are counted, and neither cost nor tokens.
     """
 
     principal: PrincipalName | None = None
@@ -82,7 +122,7 @@ class QuotaReached:
     quota: QuotaName
     used: int
     allowed: int
-    holder: QuotaHolder = "tenant"
+    holder: HolderKind = "tenant"
 
     @property
     def name(self) -> str:

@@ -21,6 +21,14 @@ PrincipalName: TypeAlias = Annotated[
 """`local`, `key:<id>`, `service:<name>` or `user:<issuer>/<subject>`. Commits hold it as `by`."""
 
 
+def counted_principal(name: str | None) -> PrincipalName | None:
+    """The principal for which a session counts, from the `by` of its first commit.
+
+    A name that is too long for an index counts as none: one log must not stop the others.
+    """
+    return name if name and len(name) <= PRINCIPAL_LENGTH_MAX else None
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """A caller with one tenant and a set of scopes. None for a restriction means no restriction."""

@@ -57,6 +57,8 @@ class CallSnapshot(Model):
     retry: RetryClass
     revision: str | None = None
     called_seq: int
+    created_by: str | None = None
+    """The principal for which the session and its calls count."""
 
 
 class ToolRequest(Model):

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self, TypeAlias
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.commands.quota import QuotaLimits
+from fairlead_schema.commands.quota import QuotaLimits, QuotaPolicy
 from fairlead_schema.ids import TenantId
 from fairlead_schema.permission import PermissionRule
 from fairlead_service.config.agents import DENY_ALL, AgentConfig, agents_in_force
@@ -131,6 +131,11 @@ class Config(Section):
     def principal_quotas(self, tenant: str) -> QuotaLimits:
         """The quotas of each principal of a tenant."""
         return self._quotas.get(tenant, self._quotas[None])[1]
+
+    @property
+    def quota_policy(self) -> QuotaPolicy:
+        """The quotas of all tenants and their principals."""
+        return QuotaPolicy(self.quotas, self.principal_quotas)
 
     @cached_property
     def _quotas(self) -> dict[str | None, tuple[QuotaLimits, QuotaLimits]]:

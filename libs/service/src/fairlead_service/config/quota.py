@@ -15,6 +15,9 @@ class PrincipalQuotaConfig(Section):
 
     sessions: int = Field(default=0, ge=0)
     log_bytes: int = Field(default=0, ge=0)
+    output_bytes: int = Field(default=0, ge=0)
+    turns: int = Field(default=0, ge=0)
+    calls: int = Field(default=0, ge=0)
     pending: int = Field(default=0, ge=0)
 
 
@@ -35,6 +38,9 @@ class TenantPrincipalQuotaConfig(Section):
 
     sessions: int | None = Field(default=None, ge=0)
     log_bytes: int | None = Field(default=None, ge=0)
+    output_bytes: int | None = Field(default=None, ge=0)
+    turns: int | None = Field(default=None, ge=0)
+    calls: int | None = Field(default=None, ge=0)
     pending: int | None = Field(default=None, ge=0)
 
 

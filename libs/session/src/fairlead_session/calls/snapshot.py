@@ -43,6 +43,7 @@ def snapshot_call(
         retry=call.retry,
         revision=call.revision,
         called_seq=call.called_seq,
+        created_by=session.profile.created_by,
     )
 
 
@@ -61,7 +62,12 @@ def session_from_snapshot(
         called_seq=snapshot.called_seq,
     )
     profile = Profile(
-        title="", project_id=snapshot.project_id, location=snapshot.location, created=0, updated=0
+        title="",
+        project_id=snapshot.project_id,
+        location=snapshot.location,
+        created=0,
+        updated=0,
+        created_by=snapshot.created_by,
     )
     return Session(
         id=session_id,

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from fairlead_schema.commands.quota import (
-    PRINCIPAL_QUOTAS,
     QUOTAS,
-    QuotaHolder,
+    HolderKind,
     QuotaLimits,
     QuotaName,
     QuotaReached,
@@ -24,7 +23,7 @@ def find_reached_quota(
     limits: QuotaLimits, totals: TenantTotals, quotas: Iterable[QuotaName]
 ) -> QuotaReached | None:
     """The first of some quotas that allows no more."""
-    holder: QuotaHolder = "tenant" if totals.principal is None else "principal"
+    holder: HolderKind = "tenant" if totals.principal is None else "principal"
     for quota in quotas:
         used, allowed = totals.amount(quota), limits.limit(quota)
         if allowed is not None and used >= allowed:
@@ -36,5 +35,5 @@ def quota_uses(limits: QuotaLimits, totals: TenantTotals) -> tuple[QuotaUse, ...
     """Every quota of a tenant or a principal, with what is used and what is allowed."""
     return tuple(
         QuotaUse(quota=quota, used=totals.amount(quota), allowed=limits.limit(quota))
-        for quota in (QUOTAS if totals.principal is None else PRINCIPAL_QUOTAS)
+        for quota in QUOTAS
     )

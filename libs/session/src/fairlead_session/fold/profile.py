@@ -17,6 +17,7 @@ from fairlead_schema.events import (
     SessionMoved,
     StepEnded,
 )
+from fairlead_schema.identity.principal import counted_principal
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import Reducers
 from fairlead_session.frozen import replace
@@ -38,6 +39,7 @@ def _create(_session: Session, event: SessionCreated, recorded: Recorded) -> Pro
         model=event.model,
         parent_id=event.parent_id,
         timezone=event.timezone,
+        created_by=counted_principal(recorded.by),
     )
 
 

@@ -7,6 +7,7 @@ from fairlead_schema.catalog import ModelRef
 from fairlead_schema.context import BaselinePart, SnapshotEntry
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.events.session import RevertState
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_session.state.asks import Asks
@@ -44,6 +45,8 @@ class Profile:
     timezone: str | None = None
     archived: int | None = None
     revert: RevertState | None = None
+    created_by: PrincipalName | None = None
+    """The principal for which the session and all its work count; None in a log that names nobody."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ class PrincipalChange:
     sessions: int
     log_bytes: int
     pending: int
+    turns: int
+    calls: int
 
 
 def principal_changes(
@@ -35,8 +37,13 @@ def principal_changes(
         if (creator := creators.get(at)) is not None:
             change, key = share.plus(before[at], -1), (at.tenant, creator)
             totals[key] = totals.get(key, NOTHING).plus(change)
-    changes = [
-        PrincipalChange(*key, change.sessions, change.log_bytes, change.pending)
+    return [
+        PrincipalChange(*key, *_counts(change))
         for key, change in totals.items()
+        if any(_counts(change))
     ]
-    return [item for item in changes if item.sessions or item.log_bytes or item.pending]
+
+
+def _counts(share: SessionShare) -> tuple[int, int, int, int, int]:
+    """What counts for a principal. Cost and tokens count for the tenant alone."""
+    return share.sessions, share.log_bytes, share.pending, share.turns, share.calls

@@ -24,7 +24,7 @@ from fairlead_schema.events import (
     SessionMoved,
     StepEnded,
 )
-from fairlead_schema.identity.principal import PRINCIPAL_LENGTH_MAX, PrincipalName
+from fairlead_schema.identity.principal import counted_principal
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 from fairlead_session.fold.execution import REDUCERS, change_budget, evolve
@@ -71,13 +71,8 @@ def create_row(at: Address, recorded: Recorded, position: int) -> SessionRow | N
         model=event.model,
         created_at=recorded.time,
         updated_at=recorded.time,
-        created_by=_principal(recorded.by),
+        created_by=counted_principal(recorded.by),
     )
-
-
-def _principal(name: str | None) -> PrincipalName | None:
-    """A name that is too long for an index counts as none: it must not stop the shard."""
-    return name if name and len(name) <= PRINCIPAL_LENGTH_MAX else None
 
 
 def unreadable_row(at: Address, position: int) -> SessionRow:

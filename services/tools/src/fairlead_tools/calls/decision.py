@@ -66,7 +66,7 @@ class LeftToOthers:
 
 @dataclass(frozen=True, slots=True)
 class WaitsForQuota:
-    """The tenant runs as many calls as it may. The request comes again after the delay."""
+    """The tenant or the principal runs as many calls as it may. The request comes again after the delay."""
 
     wait: QuotaWait
 
@@ -161,6 +161,7 @@ class BeginDecider:
             assistant_message_id=request.assistant_message_id,
             call_id=request.call_id,
             worker=self._worker,
+            principal=session.profile.created_by,
         )
         permission = await self._permissions.check(session, begun.call, prepared, context)
         match permission:
@@ -176,7 +177,10 @@ class BeginDecider:
                 return (), Duplicate() if is_duplicate else LeftToOthers(ANSWER_RECHECK_S)
             case Permitted(needs=needs):
                 # A call that a dead worker started counts already, and has to go on.
-                wait = None if begun.call.worker else await self._quota.take(request.key)
+                is_counted = begun.call.worker is not None
+                wait = (
+                    None if is_counted else await self._quota.take(request.key, context.principal)
+                )
                 if wait is not None:
                     return (), WaitsForQuota(wait)
                 read_filter = partial(self._permissions.read_filter, session, begun.call, context)
@@ -196,7 +200,9 @@ class BeginDecider:
             outcome = tool_failure(error_text(error))
         if outcome is None:
             return None
-        return await self._outputs.bound(context.at, outcome, limits=prepared.tool.limits)
+        return await self._outputs.bound(
+            context.at, outcome, principal=context.principal, limits=prepared.tool.limits
+        )
 
     def _peer(self, session: Session, request: TakenRequest) -> WorkerId | None:
         """The other worker that runs the call, according to the log."""

@@ -93,7 +93,9 @@ class CallLifecycle:
 
     async def settle(self, at: Address, call: UnsettledCall, outcome: Outcome) -> bool:
         """Settle a call with an outcome from outside. False: the call is not in that state now."""
-        bounded = await self._outputs.bound(at, outcome)
+        profile = (await self.read(at)).profile
+        principal = None if profile is None else profile.created_by
+        bounded = await self._outputs.bound(at, outcome, principal=principal)
         handled = await self._settle.settle(at, call, bounded)
         return handled.end not in {"late", "lost"}
 

@@ -14,10 +14,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from fairlead_eventlog.errors import LogError, LogUnavailable
 from fairlead_eventlog.ports import OutputStore
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import FileContent, TextContent, ToolContent, managed_path
 from fairlead_service import ids
@@ -47,6 +48,13 @@ TextSource: TypeAlias = Callable[[], Iterator[bytes]]
 """Gives a text in pieces. Each call gives it from its start."""
 
 
+class _Origin(NamedTuple):
+    """The session of an output, and the principal for which the output counts."""
+
+    at: Address
+    principal: PrincipalName | None
+
+
 @dataclass(slots=True)
 class OutputRetention:
     """Bounds outcomes and stores what does not fit."""
@@ -72,15 +80,16 @@ class OutputRetention:
         at: Address,
         outcome: Outcome,
         *,
+        principal: PrincipalName | None = None,
         limits: OutputLimits | None = None,
         spool: Path | None = None,
     ) -> Outcome:
         """The outcome as the log may hold it. Removes the spool. A defect here fails the call."""
-        limits = limits or self.limits
+        limits, origin = limits or self.limits, _Origin(at, principal)
         try:
             if isinstance(outcome, Failed):
-                return await self._bound_failure(at, outcome, limits)
-            return await self._bound_success(at, outcome, limits, spool)
+                return await self._bound_failure(origin, outcome, limits)
+            return await self._bound_success(origin, outcome, limits, spool)
         except Exception as error:
             log.exception(
                 "output cannot be shortened: the call fails", extra={"session_id": at.session_id}
@@ -90,29 +99,29 @@ class OutputRetention:
             if spool is not None:
                 await asyncio.to_thread(spool.unlink, missing_ok=True)
 
-    async def _bound_failure(self, at: Address, failed: Failed, limits: OutputLimits) -> Failed:
-        message, _path = await self._bound_text(at, limits, None, failed.message)
+    async def _bound_failure(self, origin: _Origin, failed: Failed, limits: OutputLimits) -> Failed:
+        message, _path = await self._bound_text(origin, limits, None, failed.message)
         return failed if message is None else replace(failed, message=message)
 
     async def _bound_success(
-        self, at: Address, succeeded: Succeeded, limits: OutputLimits, spool: Path | None
+        self, origin: _Origin, succeeded: Succeeded, limits: OutputLimits, spool: Path | None
     ) -> Succeeded:
         texts = tuple(part.text for part in succeeded.content if isinstance(part, TextContent))
         if not succeeded.content and spool is None:
             texts = (json.dumps(succeeded.structured, indent=2, ensure_ascii=False),)
-        shown, path = await self._bound_text(at, limits, spool, *texts)
+        shown, path = await self._bound_text(origin, limits, spool, *texts)
         if shown is None:
             start = () if spool is None else (TextContent(text=await _read_text(spool)),)
             content = (*start, *succeeded.content)
         else:
             media = (part for part in succeeded.content if isinstance(part, FileContent))
             content = (TextContent(text=shown), *media)
-        content, references = await self._bound_media(at, content)
+        content, references = await self._bound_media(origin, content)
         paths = (*(succeeded.output_paths or ()), *((path,) if path else ()), *references)
         return replace(succeeded, content=content, output_paths=paths or None)
 
     async def _bound_text(
-        self, at: Address, limits: OutputLimits, spool: Path | None, *texts: str
+        self, origin: _Origin, limits: OutputLimits, spool: Path | None, *texts: str
     ) -> tuple[str | None, str | None]:
         """The text to show instead, and the path of the whole; neither if the text fits."""
         source = _text_source(spool, *texts)
@@ -124,12 +133,12 @@ class OutputRetention:
         )
         if measured.fits(limits):
             return None, None
-        path = await self._store(at, source, TEXT_MIME)
+        path = await self._store(origin, source, TEXT_MIME)
         marker = lossy_marker(measured) if path is None else kept_marker(measured, path)
         return preview(measured, marker, limits), path
 
     async def _bound_media(
-        self, at: Address, content: tuple[ToolContent, ...]
+        self, origin: _Origin, content: tuple[ToolContent, ...]
     ) -> tuple[tuple[ToolContent, ...], tuple[str, ...]]:
         """Media stay inline as long as there is room in the log. The others are stored (J-29)."""
         shown: list[ToolContent] = []
@@ -141,7 +150,7 @@ class OutputRetention:
                 shown.append(part)
                 continue
             raw = _uri_bytes(part.uri)
-            path = await self._store(at, lambda raw=raw: iter((raw,)), part.mime)  # type: ignore[misc]
+            path = await self._store(origin, lambda raw=raw: iter((raw,)), part.mime)  # type: ignore[misc]
             if path is None:
                 size = f"{part.mime}, {len(raw):,} bytes"
                 shown.append(TextContent(text=f"[media left out: {size}; it could not be kept]"))
@@ -150,9 +159,12 @@ class OutputRetention:
                 references.append(path)
         return tuple(shown), tuple(references)
 
-    async def _store(self, at: Address, source: TextSource, mime: str) -> str | None:
+    async def _store(self, origin: _Origin, source: TextSource, mime: str) -> str | None:
         """The path of the stored output; None if it cannot be stored in time, or over the quota."""
-        reached = None if self.quota is None else await self.quota.find_reached_quota(at.tenant)
+        at, quota = origin.at, self.quota
+        reached = (
+            None if quota is None else await quota.find_reached_quota(at.tenant, origin.principal)
+        )
         if reached is not None:
             OUTPUTS_CUT.inc()
             extra = {"session_id": at.session_id, "reason": reached.sentence}
@@ -164,12 +176,14 @@ class OutputRetention:
                 while True:
                     try:
                         pieces = _read_in_thread(source)
-                        stored = await self.outputs.put(at, output_id, pieces, mime=mime)
+                        stored = await self.outputs.put(
+                            at, output_id, pieces, mime=mime, principal=origin.principal
+                        )
                     except LogUnavailable:
                         await asyncio.sleep(self.retry_s)
                     else:
-                        if self.quota is not None:
-                            self.quota.add(at.tenant, stored.bytes)
+                        if quota is not None:
+                            quota.add(at.tenant, stored.bytes, origin.principal)
                         return managed_path(output_id)
         except (LogError, OSError, TimeoutError) as error:
             OUTPUTS_CUT.inc()

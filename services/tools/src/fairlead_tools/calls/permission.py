@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final
 
 from fairlead_eventlog.register_ports import Approvals
+from fairlead_schema.commands.quota import ALLOW_ALL, QuotaPolicy
 from fairlead_schema.events import PermissionAsked, QuestionAsked
 from fairlead_schema.permission import PermissionRule
 from fairlead_service import ids
@@ -24,7 +25,6 @@ from fairlead_session.people.permission import (
 )
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
-from fairlead_tools.quotas import UNLIMITED, LimitsOf
 from fairlead_tools.registry.outcome import error_text, tool_crash, tool_failure
 from fairlead_tools.registry.registry import PreparedCall
 from fairlead_tools.registry.tool import CallContext, CallFailed, MayRead
@@ -50,7 +50,7 @@ class CallPolicy:
 
     rules: AgentRules
     roots: TenantRoots = EVERYWHERE
-    quotas: LimitsOf = lambda _tenant: UNLIMITED
+    quotas: QuotaPolicy = ALLOW_ALL
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.subjects import Address
 from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.calls.lifecycle import Outcome, ProgressReport, Succeeded
@@ -36,6 +37,8 @@ class Ready:
     run: ToolRun
     progress: CallProgress
     limits: OutputLimits
+    principal: PrincipalName | None = None
+    """The principal for which the call and its outputs count."""
     outcome: Outcome | None = None
     """The outcome as the log may hold it, if the tool is over already."""
 
@@ -82,7 +85,7 @@ class RunPhase:
         )
         run = ToolRun(runnable.prepared, context, cancel_s=timings.cancel_s)
         self._open.add(run)
-        return Ready(at, call, run, progress, limits)
+        return Ready(at, call, run, progress, limits, context.principal)
 
     async def run_speculatively(self, ready: Ready) -> Ready:
         """Start a pure tool and wait a moment. The answer holds the outcome of a tool that succeeded."""
@@ -135,4 +138,6 @@ class RunPhase:
     async def _bound(self, ready: Ready, outcome: Outcome) -> Outcome:
         """The outcome as the log may hold it."""
         spool = ready.run.take_spool()
-        return await self._outputs.bound(ready.at, outcome, limits=ready.limits, spool=spool)
+        return await self._outputs.bound(
+            ready.at, outcome, principal=ready.principal, limits=ready.limits, spool=spool
+        )

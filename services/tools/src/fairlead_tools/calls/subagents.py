@@ -11,6 +11,7 @@ from pydantic_core import from_json, to_json
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_schema import subjects
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.subjects import Address
 from fairlead_session.calls.child_ids import child_of, first_prompt
@@ -83,7 +84,10 @@ class Subagents:
     async def _create(
         self, context: CallContext, task: SubagentTask, child: SessionId, parent: Session
     ) -> None:
-        """Create a child with what is left of its parent's budget, and prompt it."""
+        """Create a child with what is left of its parent's budget, and prompt it.
+
+        The child works for the principal of its parent, so it counts for the root's principal.
+        """
         assert parent.profile is not None, "a session with calls was created"
         limits, model = remaining_budget(parent), parent.profile.model
         budget = {"cost": limits.cost, "tokens": limits.tokens}
@@ -96,7 +100,8 @@ class Subagents:
         }
         if model is not None:
             create["model"] = model.wire()
-        await self._command(context.at.tenant, "session.create", create)
+        by = parent.profile.created_by
+        await self._command(context.at.tenant, "session.create", create, by=by)
         prompt = {
             "sessionID": child,
             "id": first_prompt(child),
@@ -118,10 +123,17 @@ class Subagents:
     async def _interrupt(self, at: Address) -> None:
         await self._command(at.tenant, "session.interrupt", {"sessionID": at.session_id})
 
-    async def _command(self, tenant: TenantId, verb: str, command: dict[str, Any]) -> None:
+    async def _command(
+        self,
+        tenant: TenantId,
+        verb: str,
+        command: dict[str, Any],
+        *,
+        by: PrincipalName | None = None,
+    ) -> None:
         """Send a command to ingest. Raises CallFailed with the reason of a refusal."""
         answer = await self._requests.request(
-            subjects.api(tenant, verb), to_json(command), timeout_s=TIMEOUT_S
+            subjects.api(tenant, verb), to_json(command), timeout_s=TIMEOUT_S, by=by
         )
         error = from_json(answer).get("error")
         if error is not None:

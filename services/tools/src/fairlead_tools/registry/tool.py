@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from pydantic import BaseModel
 
 from fairlead_schema.events import SessionEvent
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import QuestionInfo
@@ -87,6 +88,8 @@ class CallContext:
     """The permissions that the call was given; None when they were not stored."""
     checked_directory: str | None = None
     """The location as its roots were checked, with its links followed; None when nothing is checked."""
+    principal: PrincipalName | None = None
+    """The principal for which the call and its outputs count."""
 
     @property
     def key(self) -> str:

@@ -4,11 +4,13 @@ The layout is that of NATS object stores, so that any client can read it. An obj
 subject and a description on another, which its name determines. The description is written last, so an
 object is complete or absent. Names begin with the tenant, so no id reaches an object of another tenant.
 The subject of the chunks names session and output, so that the outputs of a session can be removed. It
-also has the length of the first chunk, so that the server's list of subjects gives the bytes of a tenant.
+also has the length of the first chunk and a mark of the principal, so that the server's list of subjects
+gives the bytes of a tenant and of each principal.
 """
 
 import secrets
 from base64 import urlsafe_b64encode
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -21,7 +23,9 @@ from fairlead_eventlog.errors import LogError, LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.ports import StoredOutput
+from fairlead_eventlog.stored_bytes import StoredBytes, principal_mark
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import OutputId, TenantId
 from fairlead_schema.subjects import Address
 
@@ -38,13 +42,18 @@ class JetStreamOutputs:
         self._link = link
 
     async def put(
-        self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+        self,
+        at: Address,
+        output_id: OutputId,
+        pieces: AsyncIterator[bytes],
+        *,
+        mime: str,
+        principal: PrincipalName | None = None,
     ) -> StoredOutput:
         chunks = _split_chunks(pieces, self._chunk_bytes)
         # An empty output has a chunk too: its subject names the session.
         first = await anext(chunks, b"")
-        length = f"{len(first)}-{secrets.token_hex(11)}"
-        nuid = f"{at.tenant}.{at.session_id}.{output_id}.{length}"
+        nuid = f"{at.tenant}.{at.session_id}.{output_id}.{_label(len(first), principal)}"
         try:
             size, count, digest = await self._store_chunks(_chunk_subject(nuid), first, chunks)
             description = {
@@ -96,9 +105,11 @@ class JetStreamOutputs:
                     yield rest
             sequence = chunks[-1].sequence + 1
 
-    async def stored_bytes(self, tenant: TenantId) -> int:
-        counts = await self._chunk_counts(_chunk_subject(f"{tenant}.>"))
-        return sum(self._output_bytes(subject, count) for subject, count in counts.items())
+    async def stored_bytes(self, tenant: TenantId) -> StoredBytes:
+        marked: Counter[str] = Counter()
+        for subject, count in (await self._chunk_counts(_chunk_subject(f"{tenant}.>"))).items():
+            marked[_mark(subject)] += self._output_bytes(subject, count)
+        return StoredBytes(marked.total(), marked)
 
     async def remove_all(self, at: Address) -> None:
         chunks = _chunk_subject(f"{at.tenant}.{at.session_id}.>")
@@ -176,6 +187,18 @@ async def _split_chunks(pieces: AsyncIterator[bytes], length: int) -> AsyncItera
             del pending[:length]
     if pending:
         yield bytes(pending)
+
+
+def _label(first_bytes: int, principal: PrincipalName | None) -> str:
+    """The last part of a subject of chunks: the length of the first one, and whose output it is."""
+    label = f"{first_bytes}-{secrets.token_hex(11)}"
+    return label if principal is None else f"{label}-{principal_mark(principal)}"
+
+
+def _mark(subject: str) -> str:
+    """The mark of the principal for which an output counts; empty if it has none."""
+    _length, _random, mark, *_ = (*subject.rpartition(".")[2].split("-"), "", "", "")
+    return mark
 
 
 def _name(tenant: TenantId, output_id: OutputId) -> str:

@@ -11,7 +11,9 @@ from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.log.session_state import load_session
 from fairlead_gateway.log.tenant_totals import load_totals
+from fairlead_schema.commands.quota import UNLIMITED, QuotaPolicy, quota_holders
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.model import Model
 from fairlead_schema.record import RecordError
 from fairlead_session.explain import Explanation, Waiting, add_quotas, explain, explain_unreadable
@@ -32,22 +34,29 @@ class ExplainAnswer(Model):
 
 async def _explain_session(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     try:
-        explanation = explain(await load_session(request.runtime, request.at))
+        session = await load_session(request.runtime, request.at)
     except RecordError as error:
         explanation = explain_unreadable(str(error))
     else:
-        explanation = await _add_quotas(request, explanation)
+        creator = None if session.profile is None else session.profile.created_by
+        explanation = await _add_quotas(request, explain(session), creator)
     return answer(ExplainAnswer(data=WireExplanation.model_validate(explanation.model_dump())))
 
 
 async def _add_quotas(
-    request: ApiRequest[EmptyInput, EmptyInput], explanation: Explanation
+    request: ApiRequest[EmptyInput, EmptyInput],
+    explanation: Explanation,
+    creator: PrincipalName | None,
 ) -> Explanation:
     """Add the quotas that keep the session waiting, if the projector knows what is used."""
     tenant, runtime = request.at.tenant, request.runtime
+    policy = QuotaPolicy(runtime.settings.quotas, runtime.settings.principal_quotas)
     with suppress(ServiceUnavailable):
-        totals = await load_totals(runtime, tenant, timeout_s=QUOTAS_TIMEOUT_S)
-        return add_quotas(explanation, runtime.settings.quotas(tenant), totals)
+        for holder in quota_holders(tenant, creator):
+            limits = policy.limits(holder)
+            if limits != UNLIMITED:
+                totals = await load_totals(runtime, *holder, timeout_s=QUOTAS_TIMEOUT_S)
+                explanation = add_quotas(explanation, limits, totals)
     return explanation
 
 

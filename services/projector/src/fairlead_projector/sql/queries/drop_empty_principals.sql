@@ -4,4 +4,6 @@ DELETE FROM projection.principal_total AS total
  WHERE total.tenant = row.tenant
    AND total.principal = row.principal
    AND total.shard = %(shard)s
-   AND total.sessions = 0;
+   AND total.sessions = 0
+   AND total.turns = 0
+   AND total.calls = 0;
