@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from fairlead_schema import subjects
-from fairlead_schema.commands.quota import TenantUsageReport
+from fairlead_schema.commands.quota import QUOTAS, TenantUsageReport
 from fairlead_schema.events import ToolSucceeded
 from fairlead_schema.record import Recorded
 from fairlead_schema.tools.content import TextContent
@@ -67,16 +67,16 @@ async def up() -> AsyncIterator[Stack]:
     """A stack where each of some tenants has one small quota."""
     with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
-        config = write_config(place)
+        config = write_config(place, CONFIG)
         async with stack(place / "state", config=config, sim=True, relaxed=True) as running:
             yield running
 
 
-def write_config(place: Path) -> Path:
+def write_config(place: Path, text: str) -> Path:
     place.chmod(0o755)
     (place / "work").mkdir()
     config = place / "fairlead.toml"
-    config.write_text(CONFIG.format(work=json.dumps(str(place / "work"))))
+    config.write_text(text.format(work=json.dumps(str(place / "work"))))
     return config
 
 
@@ -260,7 +260,7 @@ async def test_an_operator_sees_the_quotas_of_any_tenant(up: Stack) -> None:
     allowed = {use.quota: use.allowed for use in report.quotas}
     assert (own.tenant, report.tenant) == ("default", "turns")
     assert own.principal is not None
-    assert [use.quota for use in own.principal.quotas] == ["sessions", "log_bytes", "pending"]
+    assert [use.quota for use in own.principal.quotas] == list(QUOTAS)
     assert allowed["turns"] == 2
     assert allowed["pending"] == {use.quota: use.allowed for use in own.quotas}["pending"] == 50
 
