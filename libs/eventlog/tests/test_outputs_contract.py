@@ -11,7 +11,7 @@ from fairlead_eventlog.errors import LogUnavailable, StreamMissing
 from fairlead_eventlog.jetstream.connect import connect, open_link
 from fairlead_eventlog.jetstream.streams.outputs import CHUNK_BYTES
 from fairlead_eventlog.ports import StoredOutput
-from fairlead_eventlog.stored_bytes import StoredBytes
+from fairlead_eventlog.quotas.stored_bytes import StoredBytes
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_schema.subjects import Address
 from fairlead_service import ids

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
+from fairlead_eventlog.quotas.stored_bytes import StoredBytes
 from fairlead_eventlog.slots import Slots
-from fairlead_eventlog.stored_bytes import StoredBytes
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.identity.principal import PrincipalName

@@ -10,9 +10,9 @@ from faststream import Context
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import SessionBusy
 from fairlead_eventlog.ports import START
+from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
 from fairlead_eventlog.session_cache import Readable, SessionCache, Versioned
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
-from fairlead_eventlog.tenant_totals import TenantTotalsReader
 from fairlead_ingest.quotas import QuotaCheck
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.waker import Waker

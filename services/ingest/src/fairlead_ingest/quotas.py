@@ -6,7 +6,7 @@ a principal.
 
 from collections.abc import Iterable
 
-from fairlead_eventlog.tenant_totals import TenantTotalsReader
+from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
 from fairlead_schema.commands.quota import QuotaLimits, QuotaName, QuotaReached
 from fairlead_schema.errors import LimitReached
 from fairlead_schema.identity.principal import PrincipalName

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.quotas.running_quota import RunningQuota
+from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_eventlog.session_writer import SessionWriter
-from fairlead_eventlog.tenant_quota import RunningQuota
-from fairlead_eventlog.tenant_totals import TenantTotalsReader
 from fairlead_llm.transport import Clients
 from fairlead_runner.calls.catalogs import Catalogs
 from fairlead_runner.settings import RunnerSettings

@@ -8,7 +8,7 @@ from typing import Final
 from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.process_life import Nudge
-from fairlead_eventlog.tenant_quota import QuotaWait
+from fairlead_eventlog.quotas.running_quota import QuotaWait
 from fairlead_runner.drain.drain import Drain
 from fairlead_runner.drain.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.metrics import DRAINS

@@ -9,9 +9,9 @@ from typing import Final
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.ports import OutputStore
-from fairlead_eventlog.stored_bytes import StoredBytes
-from fairlead_eventlog.tenant_quota import QuotaWait, RunningQuota
-from fairlead_eventlog.tenant_totals import TenantTotalsReader
+from fairlead_eventlog.quotas.running_quota import QuotaWait, RunningQuota
+from fairlead_eventlog.quotas.stored_bytes import StoredBytes
+from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
 from fairlead_schema.commands.quota import QuotaHolder, QuotaPolicy, QuotaReached, quota_holders
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import TenantId
@@ -82,7 +82,7 @@ class OutputQuota:
         for holder, allowed in limited:
             used = stored.of(holder.principal)
             if allowed is not None and used >= allowed:
-                return _reached(holder, used, allowed)
+                return _note_reached(holder, used, allowed)
         return None
 
     def add(self, tenant: TenantId, size: int, principal: PrincipalName | None = None) -> None:
@@ -103,7 +103,7 @@ class OutputQuota:
         return stored
 
 
-def _reached(holder: QuotaHolder, used: int, allowed: int) -> QuotaReached:
+def _note_reached(holder: QuotaHolder, used: int, allowed: int) -> QuotaReached:
     reached = QuotaReached("output_bytes", used, allowed, holder.kind)
     QUOTA_REACHED.labels(reached.name).inc()
     return reached

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 from fairlead_eventlog.ports import StoredOutput
-from fairlead_eventlog.stored_bytes import StoredBytes
+from fairlead_eventlog.quotas.stored_bytes import StoredBytes
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import OutputId, TenantId
 from fairlead_schema.subjects import Address

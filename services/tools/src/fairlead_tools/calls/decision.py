@@ -6,8 +6,8 @@ from functools import partial
 from typing import Final, Literal, TypeAlias, assert_never
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.quotas.running_quota import QuotaWait
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
-from fairlead_eventlog.tenant_quota import QuotaWait
 from fairlead_schema.events import PermissionAsked, QuestionAsked, SessionEvent
 from fairlead_schema.ids import WorkerId
 from fairlead_service.ids import now_ms

@@ -23,7 +23,7 @@ from fairlead_eventlog.errors import LogError, LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.ports import StoredOutput
-from fairlead_eventlog.stored_bytes import StoredBytes, principal_mark
+from fairlead_eventlog.quotas.stored_bytes import StoredBytes, principal_mark
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import OutputId, TenantId

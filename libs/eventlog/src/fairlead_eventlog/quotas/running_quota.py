@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_eventlog.tenant_totals import TenantTotalsReader
+from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
 from fairlead_schema.commands.quota import (
     QuotaHolder,
     QuotaName,

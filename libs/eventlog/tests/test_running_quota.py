@@ -5,8 +5,8 @@ import json
 from collections.abc import Callable
 
 from fairlead_eventlog.memory.requests import MemoryRequests
-from fairlead_eventlog.tenant_quota import WAIT_S, WAIT_S_MAX, RunningQuota, wait_s
-from fairlead_eventlog.tenant_totals import ADDED_SPAN_S, TenantTotalsReader, TotalsTimings
+from fairlead_eventlog.quotas.running_quota import WAIT_S, WAIT_S_MAX, RunningQuota, wait_s
+from fairlead_eventlog.quotas.tenant_totals import ADDED_SPAN_S, TenantTotalsReader, TotalsTimings
 from fairlead_schema import subjects
 from fairlead_schema.commands.quota import QuotaLimits, QuotaPolicy
 
