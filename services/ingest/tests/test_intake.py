@@ -11,11 +11,13 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_eventlog.memory.registers import MemoryReceipts
+from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.intake import admit_published_prompts
 from fairlead_schema import subjects
 from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.subjects import Address
+from fairlead_testing.newer_release import newer_commit, newer_release
 from services.ingest.tests.conftest import (
     AT,
     create_session,
@@ -167,6 +169,32 @@ async def test_a_slow_admission_keeps_its_prompt(
     async with run_intake(context):
         await wait_until(lambda: not jobs(eventlog, "PROMPTS"))
 
+    assert len(await admissions(eventlog)) == 1
+
+
+async def test_a_prompt_for_a_session_of_a_newer_release_waits(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    """A13: a refusal would be final. A newer ingest admits the prompt."""
+    await create_session(context)
+    assert isinstance(eventlog.log, MemoryLog)
+    await eventlog.log.append_raw(AT, newer_commit(2))
+    body = json.dumps({"id": "msg_1", "prompt": {"text": "hi"}}).encode()
+    await eventlog.work.put(subjects.prompt(AT), body)
+    (job,) = jobs(eventlog, "PROMPTS")
+
+    async with run_intake(context):
+        await wait_until(lambda: job.deliveries > 6)
+    assert job.delays[:6] == [1, 2, 4, 8, 16, 30]
+    assert answer_tags(eventlog) == {}
+    assert dead_letters(eventlog) == []
+
+    with newer_release():
+        eventlog.log.parse_again(AT)
+        job.expire()
+        async with run_intake(CommandContext(eventlog, settings())):
+            await wait_until(lambda: not jobs(eventlog, "PROMPTS"))
+    assert answer_tags(eventlog) == {"msg_1": None}
     assert len(await admissions(eventlog)) == 1
 
 

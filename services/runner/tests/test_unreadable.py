@@ -7,6 +7,7 @@ from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import SessionArchived
 from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import Address
+from fairlead_testing.newer_release import newer_commit, newer_release
 from services.runner.tests.conftest import (
     AT,
     CREATED,
@@ -17,10 +18,6 @@ from services.runner.tests.conftest import (
 )
 
 OTHER = Address("default", "ses_2")
-STRANGE = (
-    b'{"id":"cmt_x","events":[{"id":"evt_x","seq":9,"type":"from.the.future","version":9,'
-    b'"time":1,"data":{}}]}'
-)
 
 
 def gapped_commit() -> bytes:
@@ -36,7 +33,7 @@ def reasons(world: World) -> list[str]:
 
 @pytest.mark.parametrize(
     ("strange", "word"),
-    [(STRANGE, "from.the.future"), (b"?", "malformed"), (gapped_commit(), "71 after")],
+    [(b"?", "malformed"), (gapped_commit(), "71 after")],
 )
 @pytest.mark.parametrize("when", ["before", "attempt.dispatched", "step.started", "step.ended"])
 async def test_it_is_put_aside_at_once_and_others_go_on(
@@ -65,6 +62,41 @@ async def test_it_is_put_aside_at_once_and_others_go_on(
     assert len(reasons(world)) == 1
     assert request_count == (0 if when in {"before", "attempt.dispatched"} else 1)
     assert [event.type for event in await world.events(OTHER)][-1] == "execution.released"
+
+
+@pytest.mark.parametrize("when", ["before", "attempt.dispatched", "step.started", "step.ended"])
+async def test_a_session_of_a_newer_release_is_left_to_newer_runners(
+    world: World, when: str
+) -> None:
+    """A13: its wake stays, with growing pauses and without a dead letter. A newer runner goes on."""
+    await world.write(admitted("msg_1"))
+    if when == "before":
+        await world.log.append_raw(AT, newer_commit(3))
+
+    async def append_strange(drafts: tuple[Draft, ...]) -> None:
+        if when in {draft.event.type for draft in drafts}:
+            world.log.before = None
+            await world.log.append_raw(AT, newer_commit((await world.log.head(AT)).seq + 1))
+
+    world.log.before = append_strange
+    await world.wake()
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: world.wakes[0].deliveries > 6)
+    assert reasons(world) == []
+    assert world.wakes[0].delays[:6] == [1, 2, 4, 8, 16, 30]
+    assert len(world.provider.requests) == (0 if when in {"before", "attempt.dispatched"} else 1)
+
+    with newer_release():
+        world.log.parse_again(AT)
+        # The older runner is gone: nobody answers for it.
+        world.wakes[0].expire()
+        async with run_consumer(WakeConsumer(world.context("run_newer"))):
+            await wait_until(lambda: not world.wakes)
+        types = [event.type for event in await world.events()]
+    assert types.count("weather.noted") == 1
+    assert types.count("prompt.promoted") == 1
+    assert types[-1] == "execution.released"
+    assert reasons(world) == []
 
 
 async def test_a_parent_that_cannot_be_read_does_not_stop_its_child(world: World) -> None:

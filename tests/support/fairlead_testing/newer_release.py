@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -11,7 +11,7 @@ from fairlead_eventlog.jetstream.registers import log_status
 from fairlead_eventlog.status import status_record
 from fairlead_schema import record
 from fairlead_schema.events import Event
-from fairlead_schema.record import Recorded
+from fairlead_schema.record import Commit, Recorded, encode
 from fairlead_session.fold import evolve
 from fairlead_session.state.session import Session
 
@@ -36,6 +36,12 @@ def newer_release() -> Iterator[None]:
         patch.setitem(record._VALIDATORS, key, validator)  # noqa: SLF001 - only a release adds events
         patch.setitem(evolve.REDUCERS, WeatherNoted, (("todos", _keep_todos),))
         yield
+
+
+def newer_commit(seq: int, *, id_: str = "x") -> bytes:
+    """A commit of the newer release with its one event."""
+    event: Any = WeatherNoted()
+    return encode(Commit(f"cmt_{id_}", (Recorded(f"evt_{id_}", seq, seq, event),)))
 
 
 def _keep_todos(session: Session, _event: object, _recorded: Recorded) -> object:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from hashlib import sha256
 from typing import Final
 
@@ -17,8 +18,9 @@ from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.errors import InvalidRequest, Refused
 from fairlead_schema.ids import MessageId
-from fairlead_schema.record import RecordError
+from fairlead_schema.record import NewerCommit, RecordError
 from fairlead_schema.subjects import Address
+from fairlead_service.held_work import hold_s
 from fairlead_service.rpc.answers import Answerer, encode_data, parse_command, parse_json
 from fairlead_service.supervise import supervise
 
@@ -63,6 +65,13 @@ async def _handle_job(context: CommandContext, job: Job) -> None:
         try:
             await _admit_prompt(context, job)
             await job.ack()
+        except NewerCommit as error:
+            log.warning(
+                "session of a newer release: its prompt is left to a newer ingest",
+                extra={"subject": job.subject, "reason": str(error)},
+            )
+            with suppress(LogError):
+                await job.retry_later(hold_s(job.deliveries))
         except LogError as error:
             # The message is not acknowledged, so it comes again. An exact retry admits nothing twice.
             log.warning(
@@ -97,6 +106,8 @@ async def _admit_prompt(context: CommandContext, job: Job) -> None:
     receipts = context.eventlog.receipts
     try:
         receipt = encode_data(await prompt(context, tenant, command))
+    except NewerCommit:
+        raise
     except (Refused, CommitTooLarge, RecordError) as error:
         refusal = _ANSWERER.refuse(error, request=job.subject).body
         await receipts.store_refusal(at, command.id, refusal, publication=job.sequence)

@@ -7,7 +7,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_ingest.settings import WakeTimings
-from fairlead_schema.record import RecordError
+from fairlead_schema.record import NewerCommit, RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.next_move import is_moving
@@ -78,7 +78,7 @@ class Waker:
             self._requested.discard(at)
             try:
                 # A session that moved on or was interrupted meanwhile needs no wake.
-                if waited and not is_moving((await self._cache.load(at)).state):
+                if waited and not await self._is_moving(at):
                     return
                 if await self._leave_wake(at):
                     return
@@ -90,6 +90,12 @@ class Waker:
                 return
             await asyncio.sleep(delay)
             waited, delay = waited + delay, min(delay * 2, self._timings.retry_s_max)
+
+    async def _is_moving(self, at: Address) -> bool:
+        try:
+            return is_moving((await self._cache.load(at)).state)
+        except NewerCommit:
+            return True  # A newer runner can read the session, and says whether it has work.
 
     async def _leave_wake(self, at: Address) -> bool:
         known = self._cache.peek(at)

@@ -15,9 +15,10 @@ from fairlead_runner.metrics import DRAINS
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.subagents import notify_parent
 from fairlead_schema import subjects
-from fairlead_schema.record import RecordError
+from fairlead_schema.record import NewerCommit, RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.held_work import hold_s
 from fairlead_service.quota_metrics import QUOTA_REACHED
 from fairlead_session.execution.rest import rest_rule
 from fairlead_session.execution.retry import retry_wait_s
@@ -76,6 +77,8 @@ class WakeHandler:
         except LogError as error:
             log.warning("log unavailable: drain tries again", extra=_fields(at, error))
             return "unavailable"
+        except NewerCommit as error:
+            return await self._hold(at, job, error)
         except RecordError as error:
             log.warning(
                 "session cannot be read: its wake becomes a dead letter", extra=_fields(at, error)
@@ -124,6 +127,15 @@ class WakeHandler:
             log.info("quota of turns reached: the wake comes again", extra=extra)
         await job.retry_later(wait.delay_s)
         return "over-quota"
+
+    async def _hold(self, at: Address, job: Job, error: NewerCommit) -> str:
+        """Return the wake, so that a runner of the release that wrote the session can take it."""
+        again_s = hold_s(job.deliveries)
+        extra = {**_fields(at, error), "again_s": again_s}
+        log.warning("session of a newer release: its wake is left to newer runners", extra=extra)
+        with suppress(LogError):
+            await job.retry_later(again_s)
+        return "newer"
 
     async def _drain_session(self, at: Address, job: Job, writer: StagedWriter) -> str:
         drain = Drain(self._context, writer)

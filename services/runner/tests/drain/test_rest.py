@@ -14,7 +14,7 @@ from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema import subjects
 from fairlead_schema.events import ExecutionReleased, PromptPromoted, ResumeRequested
-from fairlead_schema.record import Draft, UnknownEvent
+from fairlead_schema.record import Draft, MalformedCommit
 from fairlead_schema.subjects import Address
 from fairlead_session.fold.snapshot import thaw
 from services.runner.tests.conftest import (
@@ -201,12 +201,12 @@ async def test_a_turn_longer_than_the_grace_time_is_left_to_the_next_runner(worl
 
 
 class BrokenLog(WatchedLog):
-    """A log where a newer release wrote to one session."""
+    """A log where somebody else wrote to one session."""
 
     @override
     async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         if at.session_id == "ses_broken":
-            raise UnknownEvent("future.thing", 9)
+            raise MalformedCommit("strange thing")
         return await super().read(at, after=after, limit=limit)
 
 
@@ -226,7 +226,7 @@ async def test_an_unreadable_session_is_buried_and_nothing_else_stops(world: Wor
     assert isinstance(other.eventlog.dead_letters, MemoryDeadLetters)
     ((source, subject, _payload, reason),) = other.eventlog.dead_letters.letters
     assert (source, subject) == ("session", subjects.log(broken))
-    assert "future.thing" in reason
+    assert "strange thing" in reason
     assert (await other.session()).execution.rested == "idle"
 
 

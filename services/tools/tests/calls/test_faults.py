@@ -11,6 +11,7 @@ from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need
 from fairlead_session.state.session import Session
+from fairlead_testing.newer_release import newer_commit, newer_release
 from fairlead_tools.calls.decision import BeginDecider, Decision
 from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.request import TakenRequest
@@ -120,6 +121,30 @@ async def test_a_session_that_cannot_be_read_is_buried(
     ((source, _subject, _body, reason),) = harness.dead_letters
     assert (source, "malformed commit" in reason) == ("tool", True)
     assert len(gate.runs) == (1 if when in {"running", "tool.succeeded"} else 0)
+
+
+@pytest.mark.parametrize("with_snapshot", [False, True])
+async def test_a_session_of_a_newer_release_is_left_to_newer_workers(
+    harness: Harness,
+    with_snapshot: bool,  # noqa: FBT001
+) -> None:
+    """A13: its request stays, with growing pauses and without a dead letter. A newer worker runs it."""
+    harness.with_snapshot = with_snapshot
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
+    await harness.log.append_raw(AT, newer_commit((await harness.log.head(AT)).seq + 1))
+
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: job.deliveries > 6)
+    assert job.delays[:6] == [1, 2, 4, 8, 16, 30]
+    assert harness.dead_letters == []
+
+    with newer_release():
+        harness.log.parse_again(AT)
+        job.expire()
+        assert await harness.serve_all() == ["{'said': 'k'}"]
+    assert harness.dead_letters == []
 
 
 def fail_decisions(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:

@@ -69,6 +69,11 @@ class MemoryLog:
             self._appended.notify_all()
         return commit
 
+    def parse_again(self, at: Address) -> None:
+        """Parse the stored commits of a session again, as a process of another release does."""
+        entries = self.entries[subjects.shard(at.session_id)]
+        self._sessions[at] = [parse_entry(entry) for entry in entries if entry.at == at]
+
     async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         rest = [item for item in self._sessions[at] if item.position > after.position]
         unreadable = (i for i, item in enumerate(rest) if isinstance(item, UnreadableCommit))

@@ -18,11 +18,13 @@ class MemoryMessage:
         self.sequence = sequence
         self.deliveries = 0
         self.extensions = 0
+        self.delays: list[float] = []
 
     async def ack(self) -> None:
         self._queue.remove(self)
 
     async def retry_later(self, delay_s: float) -> None:
+        self.delays.append(delay_s)
         if delay_s:
             await asyncio.sleep(0)
         self.expire()

@@ -13,9 +13,10 @@ from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import TOOL_DEADLINE_S, TOOLS, tools_consumer
 from fairlead_schema.ids import WorkerId
 from fairlead_schema.location import LocationRef
-from fairlead_schema.record import RecordError
+from fairlead_schema.record import NewerCommit, RecordError
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
+from fairlead_service.held_work import hold_s
 from fairlead_service.supervise import report_defects, supervise
 from fairlead_tools.calls.lifecycle import CallLifecycle
 from fairlead_tools.calls.permission import CallPolicy
@@ -133,6 +134,14 @@ class ToolWorker:
         """Handle one request. No failure gets out of here. The answer says how the work ended."""
         try:
             return await self._handle_once(request, job)
+        except NewerCommit as error:
+            log.warning(
+                "session of a newer release: its request is left to newer workers",
+                extra=_why(job, error),
+            )
+            with suppress(LogError):
+                await job.retry_later(hold_s(job.deliveries))
+            return "newer"
         except RecordError as error:
             log.warning("session cannot be read: request to dead letters", extra=_why(job, error))
             await self._fail_call(request, error)
