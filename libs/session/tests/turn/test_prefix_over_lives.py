@@ -42,6 +42,7 @@ from fairlead_session.compaction.lifecycle import CompactionRun, end, start
 from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, begin_epoch, prepare_turn
 from fairlead_session.turn.epoch import Blocked
+from fairlead_session.turn.lowered_history import LoweredHistory
 from fairlead_session.turn.prefix import broken_since_last_request, fingerprint, prefix
 from fairlead_session.turn.request import ModelIdentity
 from fairlead_session.turn.stream_calls import Offer
@@ -73,6 +74,7 @@ class Story:
         assert not isinstance(events, Blocked)
         self.session = given(CREATED, *events)
         self.before: ModelRequest | None = None
+        self.history: LoweredHistory | None = None
         self.seen = Counter[str]()
         self.anew = True
         self.pruned = 0
@@ -103,8 +105,10 @@ class Story:
         assert staged.epoch is not None
         assert self.session.epoch is not None
         self.anew = self.anew or staged.epoch.seq != self.session.epoch.seq
-        fitting = fit(staged, IDENTITY, OFFER, POLICY, WINDOW)
+        fitting = fit(staged, IDENTITY, OFFER, POLICY, WINDOW, self.history)
+        assert fitting == fit(staged, IDENTITY, OFFER, POLICY, WINDOW)
         if isinstance(fitting, FittingRequest):
+            self.history = fitting.history
             pruned = () if fitting.pruned is None else (fitting.pruned,)
             self.session = then(staged, *pruned)
             return fitting
@@ -123,6 +127,7 @@ class Story:
 
     def _compare(self, ready: FittingRequest) -> None:
         current = prefix(ready.request)
+        assert current == prefix(ready.request, ready.history)
         broken = broken_since_last_request(self.session, current, "build", MODEL)
         if ready.pruned is not None:
             self.pruned += 1

@@ -11,6 +11,7 @@ from fairlead_llm.transport import Clients
 from fairlead_runner.calls.catalogs import Catalogs
 from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tenant_usage import TenantUsageReader
+from fairlead_runner.turn.lowered_histories import LoweredHistories
 from fairlead_schema.ids import RunnerId
 from fairlead_service import ids
 from fairlead_service.quota_metrics import QUOTA_UNKNOWN
@@ -31,6 +32,7 @@ class RunnerContext:
     catalogs: Catalogs
     tenant_usage: TenantUsageReader
     turn_quota: RunningQuota
+    lowered_histories: LoweredHistories
 
     @property
     def pool(self) -> str:
@@ -68,4 +70,5 @@ def build_context(
             config.quota_policy,
             on_unknown=QUOTA_UNKNOWN.inc,
         ),
+        lowered_histories=LoweredHistories(),
     )

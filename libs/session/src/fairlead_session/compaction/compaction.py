@@ -17,6 +17,7 @@ from fairlead_session.frozen import replace
 from fairlead_session.state.model_requests import PruneCutoff
 from fairlead_session.state.session import Session
 from fairlead_session.turn.history import lines
+from fairlead_session.turn.lowered_history import LoweredHistory, lower_history
 from fairlead_session.turn.lowering import lower
 from fairlead_session.turn.request import ModelIdentity, build
 from fairlead_session.turn.stream_calls import Offer
@@ -70,6 +71,7 @@ class FittingRequest:
 
     request: ModelRequest
     estimate: int
+    history: LoweredHistory
     pruned: ContextPruned | None = None
 
 
@@ -79,9 +81,13 @@ def fit(
     offer: Offer,
     policy: CompactionPolicy,
     window: Window,
+    known: LoweredHistory | None = None,
 ) -> FittingRequest | CompactionPlan:
-    """The request of the next turn; or, if it seems too large, the summary to ask for first."""
-    whole = _build(session, identity, offer)
+    """The request of the next turn; or, if it seems too large, the summary to ask for first.
+
+    `known` is the history of an earlier request of this session: its messages are not lowered again.
+    """
+    whole = _build(session, identity, offer, known)
     if not is_oversized(session, whole, identity, policy, window):
         return whole
     pruned = prune(session, turns=policy.prune_turns, over_bytes=policy.prune_bytes)
@@ -165,9 +171,13 @@ def estimate_history(
     return estimate.estimate_value(lower(messages, identity.model))
 
 
-def _build(session: Session, identity: ModelIdentity, offer: Offer) -> FittingRequest:
-    request = build(session, identity, offer)
-    return FittingRequest(request, estimate.estimate_request(request))
+def _build(
+    session: Session, identity: ModelIdentity, offer: Offer, known: LoweredHistory | None = None
+) -> FittingRequest:
+    history = lower_history(session, identity.model, known)
+    request = build(session, identity, offer, history)
+    measured = (len(history.turns), history.units)
+    return FittingRequest(request, estimate.estimate_request(request, measured), history)
 
 
 def _last_compaction(session: Session) -> CompactionMessage | None:

@@ -20,8 +20,12 @@ _DIGITS: Final = 4
 
 def tokens(text: str) -> int:
     """A quarter of the text's UTF-16 length, rounded half up."""
-    units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-    return (units + 2) // 4
+    return (text_units(text) + 2) // 4
+
+
+def text_units(text: str) -> int:
+    """The length of a text in UTF-16."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def estimate_value(value: object) -> int:
@@ -29,11 +33,17 @@ def estimate_value(value: object) -> int:
     return tokens(to_json(value).decode())
 
 
-def estimate_request(request: ModelRequest) -> int:
-    """The estimate of everything that the model reads."""
-    return estimate_value(
-        {"system": request.system, "messages": request.turns, "tools": request.tools}
-    )
+def estimate_request(request: ModelRequest, turns_units: tuple[int, int] = (0, 0)) -> int:
+    """The estimate of everything that the model reads.
+
+    `turns_units` is the number of the first turns, and the length of their JSON, if it is known.
+    """
+    measured, units = turns_units
+    rest = {"system": request.system, "messages": request.turns[measured:], "tools": request.tools}
+    text = to_json(rest).decode()
+    # Commas stand between the measured turns, and before the first one of the rest.
+    commas = measured if len(request.turns) > measured else max(0, measured - 1)
+    return (text_units(text) + units + commas + 2) // 4
 
 
 def prompt_tokens(reported: Tokens) -> int:

@@ -17,7 +17,7 @@ from fairlead_session.turn.history import lines
 
 def request_history(session: Session) -> tuple[Message, ...]:
     """Session history in the form that a request sends."""
-    return tuple(_prune_message(line, session.requests.prune_cutoff) for line in lines(session))
+    return tuple(prune_message(line, session.requests.prune_cutoff) for line in lines(session))
 
 
 def prune(session: Session, *, turns: int, over_bytes: int) -> ContextPruned | None:
@@ -28,12 +28,13 @@ def prune(session: Session, *, turns: int, over_bytes: int) -> ContextPruned | N
     if len(answers) <= turns:
         return None
     old, cut = answers[:-turns], PruneCutoff(answers[-turns - 1].seq, over_bytes)
-    if all(_prune_message(line, cut) == line.message for line in old):
+    if all(prune_message(line, cut) == line.message for line in old):
         return None
     return ContextPruned(through_seq=cut.through_seq, over_bytes=over_bytes)
 
 
-def _prune_message(line: TranscriptLine, cut: PruneCutoff | None) -> Message:
+def prune_message(line: TranscriptLine, cut: PruneCutoff | None) -> Message:
+    """The message of a line in the form that a request sends."""
     message = line.message
     if cut is None or line.seq > cut.through_seq or not isinstance(message, AssistantMessage):
         return message

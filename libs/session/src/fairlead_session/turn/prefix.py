@@ -14,11 +14,11 @@ from fairlead_schema.catalog import ModelRef
 from fairlead_schema.provider.request import ModelRequest, Turn
 from fairlead_session.state.model_requests import LastRequest
 from fairlead_session.state.session import Session
+from fairlead_session.turn.lowered_history import HASH_LENGTH, LoweredHistory
 from fairlead_session.turn.request import LAST_STEP_TURN
 
 PrefixPart: TypeAlias = Literal["system", "tools", "messages", "pruning"]
 
-LENGTH: Final = 12
 _FORM: Final = re.compile(r"sys:(\w*) tools:(\w*) msgs:(\d+):(\w*)")
 
 
@@ -36,14 +36,16 @@ class Prefix:
         return f"sys:{self.system} tools:{self.tools} msgs:{count}:{self.messages[-1]}"
 
 
-def prefix(request: ModelRequest) -> Prefix:
+def prefix(request: ModelRequest, history: LoweredHistory | None = None) -> Prefix:
     """The prefix of a request. The text that asks for a last answer is not part of it.
 
-    A final request offers no tools on purpose (E-23), so its tools have no hash.
+    A final request offers no tools on purpose (E-23), so its tools have no hash. `history` is the
+    lowered history that the request was built from, if the caller has it.
     """
     final = request.turns[-1:] == (LAST_STEP_TURN,)
     turns = request.turns[:-1] if final else request.turns
-    return Prefix(_hash(request.system), "" if final else _hash(request.tools), _chain(turns))
+    chain = history.chain if history is not None else _chain(turns)
+    return Prefix(_hash(request.system), "" if final else _hash(request.tools), chain)
 
 
 def fingerprint(request: ModelRequest) -> str:
@@ -104,9 +106,9 @@ def _chain(turns: tuple[Turn, ...]) -> tuple[str, ...]:
     running, chain = sha256(), [""]
     for turn in turns:
         running.update(to_json(turn) + b"\n")
-        chain.append(running.hexdigest()[:LENGTH])
+        chain.append(running.hexdigest()[:HASH_LENGTH])
     return tuple(chain)
 
 
 def _hash(value: object) -> str:
-    return sha256(to_json(value)).hexdigest()[:LENGTH]
+    return sha256(to_json(value)).hexdigest()[:HASH_LENGTH]

@@ -14,10 +14,9 @@ from fairlead_schema.provider.request import (
     TextPart,
     ToolDefinition,
 )
-from fairlead_session.compaction.pruning import request_history
 from fairlead_session.state.session import Session
 from fairlead_session.turn import epoch
-from fairlead_session.turn.lowering import lower
+from fairlead_session.turn.lowered_history import LoweredHistory, lower_history
 from fairlead_session.turn.stream_calls import Offer
 
 LAST_STEP = (
@@ -41,11 +40,19 @@ class ModelIdentity:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def build(session: Session, identity: ModelIdentity, offer: Offer = Offer()) -> ModelRequest:  # noqa: B008
-    """The request of the next provider turn. A final request offers no tools."""
+def build(
+    session: Session,
+    identity: ModelIdentity,
+    offer: Offer = Offer(),  # noqa: B008
+    history: LoweredHistory | None = None,
+) -> ModelRequest:
+    """The request of the next provider turn. A final request offers no tools.
+
+    `history` is the lowered history of this session, if the caller has it.
+    """
     assert session.epoch is not None, "a request is built inside an epoch"
     system = (identity.system or "", epoch.text(session.epoch.baseline))
-    turns = lower(request_history(session), identity.model)
+    turns = (history or lower_history(session, identity.model)).turns
     return ModelRequest(
         model=identity.api_model,
         system=tuple(part for part in system if part),

@@ -76,12 +76,21 @@ class Boundary:
         offer = Offer(target.agent, tools, calls_max, final=move.final)
         turn_ids = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
         writer.stage(*prepare_turn(writer.session, move.inputs, sample, turn_ids))
-        fitting = fit(writer.session, target.identity, offer, settings.compaction, target.window)
+        histories = self._context.lowered_histories
+        fitting = fit(
+            writer.session,
+            target.identity,
+            offer,
+            settings.compaction,
+            target.window,
+            histories.get(writer.at),
+        )
         if isinstance(fitting, CompactionPlan):
             return fitting
+        histories.put(writer.at, fitting.history)
         if fitting.pruned is not None:
             writer.stage(fitting.pruned)
-        sent = prefix(fitting.request)
+        sent = prefix(fitting.request, fitting.history)
         self._report_break(sent, target)
         cached = expected_cached_tokens(writer.session, sent, target.agent, target.identity.model)
         attempt = dispatch(
