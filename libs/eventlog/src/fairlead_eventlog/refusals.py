@@ -8,6 +8,8 @@ from fairlead_schema.errors import PayloadTooLarge, Refused, ServiceUnavailable
 from fairlead_schema.record import RecordError
 
 SERVICE: Final = "session.log"
+UNREADABLE: Final = "Unreadable"
+"""The kind of the refusal for a session that no retry can read."""
 
 
 def _too_large(error: CommitTooLarge) -> Refused:
@@ -19,7 +21,9 @@ def _unavailable(error: LogError) -> Refused:
 
 
 def _unreadable(error: RecordError) -> Refused:
-    return ServiceUnavailable(f"The session cannot be read: {error}", service=SERVICE)
+    return ServiceUnavailable(
+        f"The session cannot be read: {error}", service=SERVICE, kind=UNREADABLE
+    )
 
 
 LOG_REFUSALS: Final[Mapping[type[Exception], Callable[[Any], Refused]]] = {

@@ -3,16 +3,13 @@
 import logging
 from typing import Final
 
-from pydantic import ValidationError
-from pydantic_core import to_json
-
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.service_command import send_service_command
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_runner.calls.requests import CallRequest, send_calls
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_schema import subjects
-from fairlead_schema.commands.answer import CommandAnswer
-from fairlead_schema.errors import SessionNotFound
+from fairlead_schema.errors import Refused, SessionNotFound
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import SessionId
 from fairlead_schema.record import RecordError
@@ -29,37 +26,29 @@ from fairlead_session.state.session import Session
 log = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 5.0
-_ANSWER = CommandAnswer[object]
 
 
 async def interrupt_children(eventlog: EventLog, at: Address, session: Session) -> None:
     """Interrupt every child session that a call of this one waits for.
 
-    Raises LogError while no service takes the interrupt. The parent then stays interrupted, and its
-    next drain tries again.
+    Raises LogError while no service takes an interrupt. The parent then stays interrupted, and its
+    next drain tries again: no child works on after its parent has stopped.
     """
+    subject = subjects.api(at.tenant, "session.interrupt")
     for child in awaited_children(session):
-        body = to_json({"sessionID": child})
-        subject = subjects.api(at.tenant, "session.interrupt")
-        answer = await eventlog.requests.request(subject, body, timeout_s=TIMEOUT_S)
-        _log_interrupt(child, answer)
-
-
-def _log_interrupt(child: SessionId, answer: bytes) -> None:
-    try:
-        error = _ANSWER.model_validate_json(answer).error
-    except ValidationError:
-        extra = {"session_id": child, "answer": answer.decode(errors="replace")}
-        log.warning("answer of child session cannot be read: its parent stops", extra=extra)
-        return
-    if error is None:
-        log.info("child session interrupted", extra={"session_id": child})
-    elif error.tag == SessionNotFound.tag:
-        # The creator of a child looks at the parent first, so this child never starts.
-        log.info("child session not created yet: nothing to interrupt", extra={"session_id": child})
-    else:
-        extra = {"session_id": child, "reason": f"{error.tag}: {error.message}"}
-        log.warning("child session refused the interrupt: its parent stops without it", extra=extra)
+        extra = {"session_id": child}
+        try:
+            await send_service_command(
+                eventlog.requests, subject, {"sessionID": child}, timeout_s=TIMEOUT_S
+            )
+        except SessionNotFound:
+            # The creator of a child looks at the parent first, so this child never starts.
+            log.info("child session not created yet: nothing to interrupt", extra=extra)
+        except Refused as refusal:
+            reason = {"reason": f"{refusal.tag}: {refusal}"}
+            log.warning("child refused the interrupt: its parent stops alone", extra=extra | reason)
+        else:
+            log.info("child session interrupted", extra=extra)
 
 
 async def count_child_usage(

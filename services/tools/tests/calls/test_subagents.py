@@ -8,6 +8,7 @@ from pydantic_core import from_json, to_json
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_schema import subjects
+from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable, SessionNotFound
 from fairlead_schema.events import (
     BudgetSet,
     PromptAdmitted,
@@ -41,6 +42,8 @@ class Ingest:
 
     def __init__(self, harness: Harness, meanwhile: tuple[SessionEvent, ...] = ()) -> None:
         self.commands: list[tuple[str, dict[str, Any]]] = []
+        self.refusals: list[Refused] = []
+        """The answers to the next commands."""
         self._harness = harness
         self._meanwhile = meanwhile
         requests = harness.eventlog.requests
@@ -52,6 +55,8 @@ class Ingest:
         async def answer(body: bytes) -> bytes:
             command = from_json(body)
             self.commands.append((verb, command))
+            if self.refusals:
+                return to_json({"error": self.refusals.pop(0).body.wire()})
             if verb == "create":
                 place = LocationRef.model_validate(command["location"])
                 parent = command["parentID"]
@@ -109,6 +114,43 @@ async def test_nobody_serves_and_the_call_waits(harness: Harness) -> None:
 
     with pytest.raises(LogError):
         await subagents(harness).attend(CONTEXT, WORK)
+
+
+async def test_an_outage_of_ingest_does_not_fail_the_call(harness: Harness) -> None:
+    """A9: an unavailable log passes, so the request comes again and starts the sub-agent then."""
+    await harness.write(*BEFORE, CALLED)
+    ingest = Ingest(harness)
+    ingest.refusals = [ServiceUnavailable("no leader", service="session.log")]
+
+    with pytest.raises(LogError):
+        await subagents(harness).attend(CONTEXT, WORK)
+
+    assert await subagents(harness).attend(CONTEXT, WORK) is None
+    assert [verb for verb, _command in ingest.commands] == ["create", "create", "prompt"]
+
+
+async def test_a_refused_sub_agent_fails_the_call(harness: Harness) -> None:
+    """A9: the same command would be refused again."""
+    await harness.write(*BEFORE, CALLED)
+    Ingest(harness).refusals = [InvalidRequest("no such agent")]
+
+    with pytest.raises(CallFailed, match="The sub-agent cannot be started: no such agent"):
+        await subagents(harness).attend(CONTEXT, WORK)
+
+
+async def test_an_unwanted_sub_agent_is_stopped_after_an_outage(harness: Harness) -> None:
+    """A9: an outage leaves the request in its queue; a child that cannot be stopped fails nothing."""
+    await harness.write(*BEFORE, CALLED)
+    ingest = Ingest(harness)
+    await subagents(harness).attend(CONTEXT, WORK)
+    ingest.refusals = [ServiceUnavailable("no leader", service="session.log")]
+
+    with pytest.raises(LogError):
+        await subagents(harness).stop_child(AT, "msg_a", "call_1")
+    ingest.refusals = [SessionNotFound("ses_x")]
+    await subagents(harness).stop_child(AT, "msg_a", "call_1")
+
+    assert [verb for verb, _command in ingest.commands[2:]] == ["interrupt", "interrupt"]
 
 
 async def test_a_call_that_was_settled_meanwhile_stops_what_it_began(harness: Harness) -> None:

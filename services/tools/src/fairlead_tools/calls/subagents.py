@@ -4,13 +4,14 @@ The ids of the child and of its first prompt follow from the call. So every step
 a worker that repeats it finds what exists (docs/adr/0015).
 """
 
+import logging
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic_core import from_json, to_json
-
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.service_command import send_service_command
 from fairlead_schema import subjects
+from fairlead_schema.errors import Refused
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.subjects import Address
@@ -23,6 +24,8 @@ from fairlead_session.fold.calls import find_call
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.registry.tool import CallContext, CallFailed
+
+log = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 10.0
 UNWANTED: Final = Failed("The call was settled before its sub-agent began")
@@ -101,13 +104,13 @@ class Subagents:
         if model is not None:
             create["model"] = model.wire()
         by = parent.profile.created_by
-        await self._command(context.at.tenant, "session.create", create, by=by)
+        await self._start(context.at.tenant, "session.create", create, by=by)
         prompt = {
             "sessionID": child,
             "id": first_prompt(child),
             "prompt": {"text": task.prompt},
         }
-        await self._command(context.at.tenant, "session.prompt", prompt)
+        await self._start(context.at.tenant, "session.prompt", prompt)
 
     async def _check_depth(self, tenant: TenantId, parent: Session) -> None:
         """Raise CallFailed if the parent has as many ancestors as a sub-agent may have."""
@@ -121,9 +124,14 @@ class Subagents:
             raise CallFailed(f"Sub-agents may be nested {self._depth_max} deep, and no deeper")
 
     async def _interrupt(self, at: Address) -> None:
-        await self._command(at.tenant, "session.interrupt", {"sessionID": at.session_id})
+        """Stop a child. Raises LogError while no ingest takes the interrupt."""
+        try:
+            await self._send(at.tenant, "session.interrupt", {"sessionID": at.session_id})
+        except Refused as refusal:
+            extra = {"session_id": at.session_id, "reason": f"{refusal.tag}: {refusal}"}
+            log.warning("unwanted sub-agent cannot be stopped: it works on", extra=extra)
 
-    async def _command(
+    async def _start(
         self,
         tenant: TenantId,
         verb: str,
@@ -131,13 +139,23 @@ class Subagents:
         *,
         by: PrincipalName | None = None,
     ) -> None:
-        """Send a command to ingest. Raises CallFailed with the reason of a refusal."""
-        answer = await self._requests.request(
-            subjects.api(tenant, verb), to_json(command), timeout_s=TIMEOUT_S, by=by
-        )
-        error = from_json(answer).get("error")
-        if error is not None:
-            raise CallFailed(f"The sub-agent cannot be started: {error.get('message', error)}")
+        """Send a command that starts a child. Raises CallFailed with the reason of a refusal."""
+        try:
+            await self._send(tenant, verb, command, by=by)
+        except Refused as refusal:
+            raise CallFailed(f"The sub-agent cannot be started: {refusal}") from refusal
+
+    async def _send(
+        self,
+        tenant: TenantId,
+        verb: str,
+        command: dict[str, Any],
+        *,
+        by: PrincipalName | None = None,
+    ) -> None:
+        """Send a command to ingest. Raises its refusal, or LogError: then the request comes again."""
+        subject = subjects.api(tenant, verb)
+        await send_service_command(self._requests, subject, command, timeout_s=TIMEOUT_S, by=by)
 
 
 def _call_key(context: CallContext) -> tuple[MessageId, CallId]:
