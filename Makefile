@@ -2,7 +2,7 @@
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 RUN := $(UV) run --locked --no-sync
 
-.PHONY: check sync format lint types layers unit integration test demo up bench coverage chaos sbom audit
+.PHONY: check sync format lint types layers unit integration test demo up bench coverage chaos soak sbom audit
 
 # Four checks at once: they share two cores, and one runs while another waits.
 check: $(filter .tools/bin/uv,$(UV))
@@ -36,7 +36,7 @@ unit: sync
 # Whole stacks take longest and begin first, so that short files fill the end.
 INTEGRATION := tests/chaos tests/integration apps services libs
 integration: sync
-	$(RUN) pytest -m integration -q -n 3 --dist loadfile --no-loadscope-reorder $(INTEGRATION)
+	$(RUN) pytest -m "integration and not slow" -q -n 3 --dist loadfile --no-loadscope-reorder $(INTEGRATION)
 
 test: check integration
 
@@ -52,9 +52,15 @@ bench: sync
 coverage: sync
 	$(RUN) python -m tests.tidy.coverage_table --write
 
-# make chaos SECONDS=300 SEED=7
+# make chaos SECONDS=300 SEED=7 LOAD=5, on one nats-server; NODES=3 runs it on a cluster.
+CHAOS := $(if $(filter 3,$(NODES)),test_cluster_chaos.py,test_chaos.py)
 chaos: sync
-	CHAOS_SECONDS=$(SECONDS) CHAOS_SEED=$(SEED) $(RUN) pytest tests/chaos -q -s
+	CHAOS_SECONDS=$(SECONDS) CHAOS_SEED=$(SEED) CHAOS_LOAD=$(LOAD) $(RUN) pytest tests/chaos/$(CHAOS) -q -s
+
+# make soak MINUTES=60 SEED=7 LOAD=2: rounds of chaos on a cluster, with a line a minute.
+soak: sync
+	PYTHONPATH=tests/support $(RUN) python -m tests.chaos.soak $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(SEED),--seed $(SEED)) $(if $(NODES),--nodes $(NODES)) $(if $(LOAD),--load $(LOAD))
 
 # What a release contains, as CycloneDX.
 sbom: $(filter .tools/bin/uv,$(UV))

@@ -1,16 +1,23 @@
 """What must hold of asks: one answer each, the accepted one; a refused call never starts."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from fairlead_schema.record import Recorded
 from fairlead_testing.session_driver import events_of
 
+REPLIED: Final = "replied"
+REJECTED: Final = "rejected"
+ANSWERS: Final = ("permission.replied", "question.replied", "question.rejected")
+
 
 def waiting_asks(log: list[Recorded]) -> list[str]:
     """The asks without an answer."""
-    answered = {event.request_id for event in events_of(log, "permission.replied")}
-    return [id_ for id_ in _requests(log) if id_ not in answered]
+    if events_of(log, "session.purged"):
+        return []
+    answered = {event.request_id for type_ in ANSWERS for event in events_of(log, type_)}
+    questions = [event.request.id for event in events_of(log, "question.asked")]
+    return [id_ for id_ in (*_requests(log), *questions) if id_ not in answered]
 
 
 def judge_asks(log: list[Recorded], replies: Mapping[str, set[str]]) -> list[str]:
@@ -18,9 +25,13 @@ def judge_asks(log: list[Recorded], replies: Mapping[str, set[str]]) -> list[str
     replied: dict[str, list[str]] = {}
     for event in events_of(log, "permission.replied"):
         replied.setdefault(event.request_id, []).append(event.reply)
+    for event in events_of(log, "question.replied"):
+        replied.setdefault(event.request_id, []).append(REPLIED)
+    for event in events_of(log, "question.rejected"):
+        replied.setdefault(event.request_id, []).append(REJECTED)
     faults = [f"{id_} was answered {len(words)} times" for id_, words in replied.items()
             if len(words) > 1]  # fmt: skip
-    for id_ in _requests(log):
+    for id_ in (*_requests(log), *(event.request.id for event in events_of(log, "question.asked"))):
         accepted, written = replies.get(id_, set()), set(replied.get(id_, ()))
         if not accepted <= written:
             faults.append(f"{id_}: {sorted(accepted)} accepted, {sorted(written)} in the log")

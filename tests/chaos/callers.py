@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from typing import Any, Final
 
 import httpx
@@ -37,6 +38,16 @@ async def until_answered(
             last = repr(error)
         await asyncio.sleep(AGAIN_S)
     raise AssertionError(f"{verb} of {body.get('sessionID')} has no answer, at last {last}")
+
+
+async def until_stored(store: Callable[[], Awaitable[None]]) -> None:
+    """Publish again until the server has acknowledged it."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            with suppress(LogError):
+                await store()
+                return
+            await asyncio.sleep(AGAIN_S)
 
 
 async def _post(up: Stack, body: dict[str, Any]) -> dict[str, Any]:

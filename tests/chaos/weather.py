@@ -1,79 +1,194 @@
-"""Seeded bad weather: processes are killed, and paused and continued, until the time is over."""
+"""Seeded bad weather: processes are killed, paused and restarted until the time is over.
+
+Services and nats nodes have a schedule each. A node is struck by its role, such as the leader of a
+shard, because an election hurts more than the loss of a follower.
+"""
 
 import asyncio
 import random
 import signal
+import time
+from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
 
+from fairlead_cli.errors import ProcessFailed
+from fairlead_schema.subjects import SHARDS
+from fairlead_testing.cluster_roles import META, find_leader, wait_until_whole
 from fairlead_testing.stack import Stack
 
+How: TypeAlias = Literal["killed", "paused", "restarted in turn"]
+
 # Whom it strikes, and how often in comparison; servers take longer to come back.
-VICTIMS: Final = (
-    *[("runner", 0), ("runner", 1)] * 4,
-    *[("tools", 0), ("tools", 1)] * 3,
-    *[("ingest", 0)] * 3,
-    *[("projector", 0), ("gateway", 0)] * 2,
-    ("nats", 0),
-    ("postgres", 0),
+SERVICES: Final = (
+    *["runner-0", "runner-1"] * 4,
+    *["tools-0", "tools-1"] * 3,
+    *["ingest-0"] * 3,
+    *["projector-0", "gateway-0"] * 2,
+    "postgres-0",
+)
+ROLES: Final = (
+    *[f"leader of LOG-{shard}" for shard in range(SHARDS)],
+    *["leader of WAKES", f"leader of {META}"] * 3,
+    *["leader of TOOLS", "leader of PROMPTS", "leader of EVENTS"],
+    "leader of KV_fairlead-snapshot",
+    *["nats-0", "nats-1", "nats-2"],
 )
 CALM_S: Final = (0.3, 2.0)
 PAUSE_S: Final = (0.2, 4.0)
+# An election takes up to ten seconds; a cluster that is never whole shows nothing.
+NODE_CALM_S: Final = (3.0, 10.0)
+NODE_PAUSE_S: Final = (1.0, 10.0)
+# All nodes, or all services, one after another, as a deploy does it.
+ROLLS: Final = ("nats", "services")
+ROLL_AFTER_S: Final = 60.0
+DEPLOYED: Final = ("ingest", "projector", "tools", "runner", "gateway")
 
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """One misfortune: after a calm, to one process; killed if it is not paused for a while."""
+    """One misfortune: after a calm, to one process or role."""
 
     calm_s: float
-    name: str
-    index: int
-    pause_s: float | None
+    target: str
+    how: How
+    pause_s: float = 0.0
 
     def describe(self) -> str:
-        how = "killed" if self.pause_s is None else f"paused for {self.pause_s:.1f} s"
-        return f"{self.name}-{self.index} {how}"
+        return f"{self.target} {self.how}" + (f" {self.pause_s:.1f} s" if self.pause_s else "")
+
+    @property
+    def kind(self) -> str:
+        """The strike without its number: what a summary counts."""
+        target = "leader of LOG" if self.target.startswith("leader of LOG") else self.target
+        return f"{target.rstrip('0123456789').rstrip('-')} {self.how}"
 
 
-def forecast(seed: int, seconds: float) -> list[Strike]:
-    """The strikes of so many seconds; the same seed gives the same ones."""
+@dataclass(frozen=True, slots=True)
+class Struck:
+    """What a process suffered, and when by the clock of the log."""
+
+    name: str
+    index: int
+    how: How
+    from_ms: int
+    until_ms: int
+
+
+@dataclass(slots=True)
+class Damage:
+    """Everything that happened in a storm."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    struck: list[Struck] = field(default_factory=list)
+
+
+def forecast(seed: int | str, seconds: float, *, nodes: int = 1) -> list[list[Strike]]:
+    """The schedules of so many seconds; the same seed gives the same ones."""
     luck = random.Random(seed)  # noqa: S311 - a plan, not a secret
+    services = (*SERVICES, "nats-0") if nodes == 1 else SERVICES
+    schedules = [_schedule(luck, seconds, services, CALM_S, PAUSE_S)]
+    if nodes > 1:
+        schedules.append(_schedule(luck, seconds, ROLES, NODE_CALM_S, NODE_PAUSE_S))
+        rolls = [Strike(ROLL_AFTER_S, target, "restarted in turn") for target in ROLLS]
+        schedules.append((rolls * int(seconds))[: int(seconds // ROLL_AFTER_S)])
+    return schedules
+
+
+def _schedule(
+    luck: random.Random,
+    seconds: float,
+    targets: tuple[str, ...],
+    calm: tuple[float, float],
+    pause: tuple[float, float],
+) -> list[Strike]:
     strikes: list[Strike] = []
     at_s = 0.0
     while at_s < seconds:
-        calm_s = luck.uniform(*CALM_S)
-        name, index = luck.choice(VICTIMS)
-        pause_s = luck.uniform(*PAUSE_S) if luck.random() < 0.4 else None
-        strikes.append(Strike(calm_s, name, index, pause_s))
+        calm_s, target = luck.uniform(*calm), luck.choice(targets)
+        if luck.random() < 0.4:
+            strikes.append(Strike(calm_s, target, "paused", luck.uniform(*pause)))
+        else:
+            strikes.append(Strike(calm_s, target, "killed"))
         at_s += calm_s
     return strikes
 
 
-async def storm(up: Stack, strikes: list[Strike]) -> None:
+async def storm(up: Stack, schedules: list[list[Strike]], damage: Damage) -> None:
     """Let it happen. In the end everybody is awake."""
-    sleepers: set[asyncio.Task[None]] = set()
+    storms = [asyncio.create_task(_strike_all(up, strikes, damage)) for strikes in schedules]
     try:
-        for strike in strikes:
-            await asyncio.sleep(strike.calm_s)
-            if strike.pause_s is None:
-                _signal(up, strike, signal.SIGKILL)
-            else:
-                sleepers.add(asyncio.create_task(_pause(up, strike, strike.pause_s)))
-        await asyncio.gather(*sleepers)
+        await asyncio.gather(*storms)
     finally:
+        for one in storms:
+            one.cancel()
         for process in up.up.processes:
             with suppress(ProcessLookupError):
                 process.kill(signal.SIGCONT)
 
 
-async def _pause(up: Stack, strike: Strike, pause_s: float) -> None:
-    _signal(up, strike, signal.SIGSTOP)
+async def _strike_all(up: Stack, strikes: list[Strike], damage: Damage) -> None:
+    sleepers: set[asyncio.Task[None]] = set()
+    for strike in strikes:
+        await asyncio.sleep(strike.calm_s)
+        damage.kinds[strike.kind] += 1
+        if strike.how == "restarted in turn":
+            await _roll(up, strike.target, damage)
+            continue
+        name, index = await _resolve(up, strike.target)
+        if strike.how == "killed":
+            _note(damage, name, index, "killed", _now_ms())
+            _signal(up, name, index, signal.SIGKILL)
+        else:
+            pausing = _pause(up, name, index, strike.pause_s, damage)
+            sleepers.add(asyncio.create_task(pausing))
+        if name == "nats" and len(up.up.nats_nodes) > 1:
+            await asyncio.gather(*sleepers)
+            # Two nodes away at once is a lost majority: rare, and a wait for everybody.
+            with suppress(TimeoutError):
+                await wait_until_whole(up.up)
+    await asyncio.gather(*sleepers)
+
+
+async def _resolve(up: Stack, target: str) -> tuple[str, int]:
+    if target.startswith("leader of "):
+        return "nats", await find_leader(up.up, target.removeprefix("leader of "))
+    name, _, index = target.rpartition("-")
+    return name, int(index)
+
+
+async def _pause(up: Stack, name: str, index: int, pause_s: float, damage: Damage) -> None:
+    begun = _now_ms()
+    _signal(up, name, index, signal.SIGSTOP)
     await asyncio.sleep(pause_s)
-    _signal(up, strike, signal.SIGCONT)
+    _signal(up, name, index, signal.SIGCONT)
+    _note(damage, name, index, "paused", begun)
 
 
-def _signal(up: Stack, strike: Strike, sig: signal.Signals) -> None:
+async def _roll(up: Stack, target: str, damage: Damage) -> None:
+    """Restart the processes one after another; the next begins when the last is ready."""
+    names = ("nats",) if target == "nats" else DEPLOYED
+    for process in [process for process in up.up.processes if process.name in names]:
+        begun, pid = _now_ms(), process.pid
+        _signal(up, process.name, process.index, signal.SIGTERM)
+        with suppress(TimeoutError, ProcessFailed):
+            async with asyncio.timeout(60):
+                while process.pid in {pid, None}:
+                    await asyncio.sleep(0.05)
+                await process.wait_ready()
+        _note(damage, process.name, process.index, "restarted in turn", begun)
+
+
+def _note(damage: Damage, name: str, index: int, how: How, begun: int) -> None:
+    damage.struck.append(Struck(name, index, how, begun, _now_ms()))
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def _signal(up: Stack, name: str, index: int, sig: signal.Signals) -> None:
     # It may just be dead: nobody has noticed yet.
     with suppress(ProcessLookupError):
-        up.up.kill(strike.name, strike.index, sig)
+        up.up.kill(name, index, sig)

@@ -1,22 +1,35 @@
-"""A seeded workload: sessions that talk, call tools, ask people, and outgrow their windows."""
+"""A seeded workload: sessions with tools, asks, sub-agents, long histories, and sudden ends."""
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+import orjson
+
+from fairlead_schema import subjects
+from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.subjects import Address
 from fairlead_testing.session_driver import probe_prompt
 from fairlead_testing.stack import Stack
-from tests.chaos.callers import until_answered
-from tests.chaos.checker import Promised
+from tests.chaos.callers import until_answered, until_stored
 from tests.chaos.person import Person
+from tests.chaos.promises import Promised
 
-Kind: TypeAlias = Literal["plain", "asking", "small", "blind"]
+Kind: TypeAlias = Literal[
+    "plain", "asking", "questioning", "parent", "published", "deleted", "small", "blind"
+]
 
 TOOLS: Final = ("probe_once", "probe_once", "probe_pure", "probe_idempotent")
-KINDS: Final[tuple[Kind, ...]] = ("plain",) * 5 + ("asking",) * 3 + ("small", "small", "blind")
+KINDS: Final[tuple[Kind, ...]] = (
+    *("plain", "plain", "plain", "plain", "asking", "asking", "questioning"),
+    *("parent", "parent", "published", "published", "deleted", "small", "small", "blind"),
+)
+# Somebody answers what they ask.
+LOOKED_AFTER: Final = frozenset({"asking", "questioning", "deleted"})
 # Asks for each `once` call, and windows with room for a few prompts: foreseen, and learned by refusal.
 CONFIG: Final = """
 default_model = "sim/fast"
@@ -57,7 +70,7 @@ class Workload:
     """Some sessions, lived side by side; the same seed gives the same prompts and answers."""
 
     up: Stack
-    seed: int
+    seed: int | str
     promised: Promised = field(default_factory=Promised)
     _people: dict[str, tuple[Person, asyncio.Task[None]]] = field(default_factory=dict)
 
@@ -68,20 +81,27 @@ class Workload:
         await asyncio.sleep(begin_s)
         await until_answered(self.up, "session.create", {"id": session, **_session_options(kind)})
         self.promised.kinds[session] = kind
-        if kind == "asking":
+        if kind in LOOKED_AFTER:
             self._look_after(session, number)
         for prompt in range(luck.randint(*_prompts(kind))):
             text = _text(luck, kind, f"k{self.seed}x{number}x{prompt}", first=prompt == 0)
             delivery = "steer" if kind == "blind" else luck.choice(("steer", "steer", "queue"))
-            await self.say(session, f"m{prompt}", text, delivery, over_http=luck.random() < 0.3)
+            over_http = luck.random() < 0.3
+            if kind == "published":
+                await self.publish(session, f"m{prompt}", text, delivery)
+            else:
+                await self.say(session, f"m{prompt}", text, delivery, over_http=over_http)
             await asyncio.sleep(luck.uniform(0, 0.6))
             await self._disturb(session, luck, kind)
+        if kind == "deleted":
+            await self._delete(session)
         return session
 
     async def close(self, sessions: Iterable[str]) -> None:
         """A last prompt for each: what an interrupt or a decline left behind is asked for again."""
         await asyncio.gather(*(person.close() for person, _ in self._people.values()))
-        await asyncio.gather(*(self._say_last(session) for session in sessions))
+        alive = [session for session in sessions if session not in self.promised.deleted]
+        await asyncio.gather(*(self._say_last(session) for session in alive))
 
     async def leave(self) -> None:
         """Nobody answers any more."""
@@ -94,11 +114,25 @@ class Workload:
     async def say(
         self, session: str, name: str, text: str, delivery: str, *, over_http: bool = False
     ) -> None:
-        message = f"msg_{session.removeprefix('ses_')}_{name}"
+        message = _message_id(session, name)
         body = {"id": message, "prompt": {"text": text}, "delivery": delivery}
         command = {"sessionID": session, **body}
         await until_answered(self.up, "session.prompt", command, over_http=over_http)
         self.promised.acknowledge(session, message)
+
+    async def publish(self, session: str, name: str, text: str, delivery: str) -> None:
+        """Publish a prompt and forget it: the server's acknowledgement is the promise."""
+        message = _message_id(session, name)
+        body = {"id": message, "prompt": {"text": text}, "delivery": delivery}
+        subject = subjects.prompt(Address(DEFAULT_TENANT, session))
+        await until_stored(lambda: self.up.eventlog.work.put(subject, orjson.dumps(body)))
+        self.promised.published.setdefault(session, set()).add(message)
+
+    async def _delete(self, session: str) -> None:
+        """A repeated delete may find nothing: the first has worked, and its answer was lost."""
+        command = {"sessionID": session}
+        await until_answered(self.up, "session.delete", command, final={"SessionNotFoundError"})
+        self.promised.deleted.add(session)
 
     async def _say_last(self, session: str) -> None:
         blind = self.promised.kinds[session] == "blind"
@@ -117,8 +151,12 @@ class Workload:
         self._people[session] = person, asyncio.create_task(person.attend())
 
 
+def _message_id(session: str, name: str) -> str:
+    return f"msg_{session.removeprefix('ses_')}_{name}"
+
+
 def _session_options(kind: Kind) -> dict[str, Any]:
-    if kind == "asking":
+    if kind in {"asking", "deleted"}:
         return {"agent": "asking"}
     if kind in {"small", "blind"}:
         return {"model": {"providerID": "sim", "id": kind}}
@@ -147,7 +185,20 @@ def _text(luck: random.Random, kind: Kind, key: str, *, first: bool) -> str:
         lambda: probe_prompt(key, luck.randint(0, 300), tool="probe_once"),
         lambda: probe_prompt(key, 0, tool="probe_once"),
     )
-    text = luck.choice(
-        (*permission_calls, *permission_calls, *plain) if kind == "asking" else (*plain, *tooled)
-    )
-    return f"{words}{text()}"
+    special: dict[Kind, tuple[Callable[[], str], ...]] = {
+        "asking": (*permission_calls, *permission_calls, *plain),
+        "deleted": (*permission_calls, *plain, *tooled),
+        "questioning": (_question_prompt, _question_prompt, *plain),
+        "parent": (lambda: _task_prompt(f"count {key}"), lambda: _task_prompt(SEA * 8), *tooled),
+    }
+    return f"{words}{luck.choice(special.get(kind, (*plain, *tooled)))()}"
+
+
+def _question_prompt() -> str:
+    arguments = json.dumps({"questions": [{"question": "Which colour?", "header": "Colour"}]})
+    return f"[[sim: tool=question args='{arguments}' ; answer=thanks]] go"
+
+
+def _task_prompt(work: str) -> str:
+    arguments = json.dumps({"agent": "general", "description": "some work", "prompt": work})
+    return f"[[sim: tool=task args='{arguments}' ; answer=done]] go"

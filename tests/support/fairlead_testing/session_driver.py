@@ -49,7 +49,12 @@ probe_file = "{probe}"
 
 @asynccontextmanager
 async def probe_stack(
-    *, sweep_age_s: float = 3.0, tools_wait_s: float = 2.0, runner: str = "", more: str = ""
+    *,
+    sweep_age_s: float = 3.0,
+    tools_wait_s: float = 2.0,
+    runner: str = "",
+    more: str = "",
+    nats_nodes: int = 1,
 ) -> AsyncIterator[Stack]:
     """Two runners, two tool workers, and probes that count their runs; `more` configuration first.
 
@@ -57,15 +62,17 @@ async def probe_stack(
     """
     with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
-        config = _write_config(
+        config = write_config(
             place, more, sweep_age_s=sweep_age_s, tools_wait_s=tools_wait_s, runner=runner
         )
         scale = {"runner": 2, "tools": 2}
-        async with stack(place / "state", scale=scale, config=config, sim=True) as up:
+        state = place / "state"
+        async with stack(state, scale=scale, config=config, sim=True, nats_nodes=nats_nodes) as up:
             yield up
 
 
-def _write_config(place: Path, more: str, **values: float | str) -> Path:
+def write_config(place: Path, more: str, **values: float | str) -> Path:
+    """The configuration of a stack with probes, and the file in which the probes note their runs."""
     place.chmod(0o755)
     config, probe = place / "fairlead.toml", place / "probe.log"
     probe.touch(mode=0o666)

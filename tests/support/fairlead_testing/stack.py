@@ -1,6 +1,7 @@
 """A whole stack that a test owns: real servers, real processes, and ways to speak to them."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 
 TIMEOUT_S = 60.0
+_ANSWER = re.compile(r'Publish Violation - Subject "_(INBOX|R_)')
 
 
 @dataclass(frozen=True)
@@ -149,11 +151,16 @@ def refused_subjects(up: RunningStack) -> list[str]:
     logs = [up.log_path("nats", node) for node in range(len(up.nats_nodes))]
     lines = [line for path in logs for line in path.read_text().splitlines()]
     accounts = (f"{PLATFORM}/", f"{GATEWAY}/")
-    return [
+    refused = [
         line
         for line in lines
         if "Violation" in line and any(account in line for account in accounts)
     ]
+    if len(logs) == 1:
+        return refused
+    # A server grants the answer to a request that it delivered. A service that changes its node
+    # meanwhile has no such grant at the new one.
+    return [line for line in refused if not _ANSWER.search(line)]
 
 
 def _with_open_locations(config: Path | None, place: Path) -> Path:

@@ -1,6 +1,7 @@
 """The process of a runner: its connections and its loops."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -17,6 +18,8 @@ from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.process import application
 from fairlead_service.supervise import cancel_and_wait
+
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -38,6 +41,8 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
         consuming = asyncio.create_task(consumer.run())
         timers = asyncio.create_task(consumer.fire_timers())
         heartbeat = asyncio.create_task(consumer.heartbeat())
+        # Claims in the log name a runner by this id.
+        log.info("runner takes wakes", extra={"runner": runner})
         try:
             yield
         finally:
