@@ -28,7 +28,14 @@ COUNTED: Final = (
     *("prompt.admitted", "attempt.dispatched", "tool.called", "child.finished"),
     *("permission.asked", "permission.replied", "question.asked", "question.replied"),
     *("interrupt.requested", "compaction.requested", "compaction.started", "compaction.ended"),
-    *("attempt.overflowed", "execution.recovered", "step.ended", "step.failed", "session.purged"),
+    *(
+        "attempt.overflowed",
+        "execution.recovered",
+        "retried",
+        "step.ended",
+        "step.failed",
+        "session.purged",
+    ),
 )
 CHECKED: Final = (
     "receipts promoted once and in order, published prompts promoted once, accepted answers in the"

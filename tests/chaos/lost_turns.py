@@ -18,10 +18,10 @@ STARTED: Final = "runner takes wakes"
 # A client notices that a paused node is back a little later.
 NODE_AFTER_MS: Final = 3_000
 CALL_MS: Final = 30_000
-# A provider may refuse, and a summary may not shrink: those are outcomes, not losses.
+# A provider may fail or refuse, and a summary may not shrink: those are outcomes, not losses.
 OUTCOMES: Final = frozenset(
     {
-        *("step.ended", "step.failed", "attempt.overflowed", "attempt.finished"),
+        *("step.ended", "step.failed", "retried", "attempt.overflowed", "attempt.finished"),
         *("compaction.ended", "compaction.failed"),
     }
 )
@@ -84,7 +84,7 @@ def _lost_turns(
                 request.stopped = True
             case "attempt.dispatched" | "compaction.started":
                 lost, request = request, _Request(owner, recorded.time)
-            case "execution.recovered" | "retried":
+            case "execution.recovered":
                 lost, request = request, None
             case "step.failed" if event.error.message == INTERRUPTED_TURN:
                 lost, request = request, None
