@@ -149,7 +149,7 @@ async def test_a_client_with_a_key_of_http_calls_its_own_verbs_alone(
 async def test_clients_that_prove_nothing_are_refused_with_an_audit_line(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """B8: unknown, expired and revoked keys, tokens of users, restricted keys, undeclared tenants."""
+    """B8: unknown, expired and revoked keys, no key, restricted keys, undeclared tenants."""
     caplog.set_level(logging.INFO, "fairlead.audit")
     now = datetime.now(UTC)
     key, entry = place.mint()
@@ -169,7 +169,7 @@ async def test_clients_that_prove_nothing_are_refused_with_an_audit_line(
 
     lines = [record for record in caplog.records if record.name == "fairlead.audit"]
     reasons = [vars(line)["reason"] for line in lines if vars(line)["outcome"] == "refused"]
-    said = ("not known", "not known", "expired", "revoked", "roots, cost", "stranger", "JWT")
+    said = ("not known", "not known", "expired", "revoked", "roots, cost", "stranger", "not a key")
     for word, reason in zip((*said, "neither"), reasons, strict=True):
         assert word in reason
     assert not any(token in caplog.text for token in (key, expired, revoked, restricted))

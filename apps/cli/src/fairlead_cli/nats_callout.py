@@ -1,4 +1,4 @@
-"""Decides about connections to NATS with keys of HTTP, and keeps the tenants that may connect so."""
+"""Decides about connections to NATS with the credentials of HTTP, and keeps the tenants that may connect so."""
 
 import json
 import time
@@ -15,7 +15,6 @@ from fairlead_schema.identity.principal import Principal
 from fairlead_schema.ids import TenantId
 from fairlead_service.audit import audit
 from fairlead_service.identity.authenticator import Authenticator
-from fairlead_service.identity.keys import is_key
 from fairlead_service.identity.watched_file import WatchedFile
 
 FILE: Final = "callout.json"
@@ -73,7 +72,7 @@ def save_tenants(directory: Path, tenants: CalloutTenants | None) -> None:
 
 
 class Callout:
-    """Answers a server with a user that lives as long as its key, and at most an hour."""
+    """Answers a server with a user that lives as long as its key or token, and at most an hour."""
 
     def __init__(
         self,
@@ -95,7 +94,7 @@ class Callout:
         reason = refusal(principal, self._tenants.current())
         expires_s = _expires_s(principal, now_s)
         if reason is None and expires_s <= now_s:
-            reason = "The key expires within this second: ask for a new one"
+            reason = "The credentials expire within this second: ask for new ones"
         if reason is not None:
             return self._refuse(request, principal, reason, now_s)
         audit(ACTION, "allowed", principal=principal.name, tenant=principal.tenant)
@@ -121,8 +120,6 @@ def refusal(principal: Principal, allowed: CalloutTenants) -> str | None:
     restricted = ", ".join(name for name, value in limits.items() if value is not None)
     if restricted:
         return f"NATS cannot enforce the {restricted} of {principal.name}: use HTTP"
-    if not principal.name.startswith(("key:", "service:")):
-        return f"{principal.name} cannot be a part of a subject: use HTTP, or a key"
     if principal.tenant not in allowed.tenants:
         return (
             f"The tenant {principal.tenant} has no callout: run"
@@ -132,11 +129,9 @@ def refusal(principal: Principal, allowed: CalloutTenants) -> str | None:
 
 
 def _credential(request: CalloutRequest) -> str:
-    """The key that a client shows. Tokens are refused before anybody asks their issuer."""
+    """The key or the token (JWT) that a client shows."""
     if request.credential is None:
         raise Unauthorized("The client shows neither a token nor a password")
-    if not is_key(request.credential):
-        raise Unauthorized("The client shows no key: users with tokens (JWT) connect over HTTP")
     return request.credential
 
 

@@ -3,6 +3,11 @@
 import zlib
 from typing import NamedTuple
 
+from fairlead_schema.identity.subject_token import (
+    parse_principal_token,
+    principal_consumer_part,
+    principal_token,
+)
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 
 PARTITIONS = 64
@@ -83,23 +88,23 @@ def api(tenant: TenantId, verb: str) -> str:
 
 def as_principal(tenant: TenantId, principal: str, verb: str) -> str:
     """The subject of a verb for a tenant's own client. NATS grants it to that principal alone."""
-    return f"{ROOT}.as.{tenant}.{principal}.{verb}"
+    return f"{ROOT}.as.{tenant}.{principal_token(principal)}.{verb}"
 
 
 def principal_of(subject: str) -> str | None:
     """The principal that the subject of a tenant's own client names; None for other subjects."""
     tokens = subject.split(".", 4)
-    return tokens[3] if tokens[:2] == [ROOT, "as"] else None
+    return parse_principal_token(tokens[3]) if tokens[:2] == [ROOT, "as"] else None
 
 
 def feed_consumer(tenant: TenantId, principal: str) -> str:
     """The consumer of the public feed that belongs to a tenant's own client."""
-    return f"feed-{tenant}-{principal}"
+    return f"feed-{tenant}-{principal_consumer_part(principal)}"
 
 
 def job_consumer(tenant: TenantId, principal: str) -> str:
     """The consumer of the queued calls of the tools that a tenant's own client registered."""
-    return f"jobs-{tenant}-{principal}"
+    return f"jobs-{tenant}-{principal_consumer_part(principal)}"
 
 
 def application_tool_prefix(tenant: TenantId) -> str:

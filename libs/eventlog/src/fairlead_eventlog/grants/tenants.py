@@ -13,6 +13,7 @@ from fairlead_eventlog.streams import EVENTS, JOBS, RECEIPTS
 from fairlead_schema import subjects
 from fairlead_schema.identity.nats_address import identity_inbox
 from fairlead_schema.identity.principal import Principal
+from fairlead_schema.identity.subject_token import principal_token
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import ROOT
@@ -32,7 +33,7 @@ def principal_key(principal: Principal) -> str:
 
 def principal_inbox(principal: Principal) -> str:
     """The inbox prefix of a tenant's own client."""
-    return identity_inbox(principal.name.replace(":", "-"))
+    return identity_inbox(principal_token(principal.name).replace(":", "-"))
 
 
 def principal_grants(principal: Principal) -> Permissions:

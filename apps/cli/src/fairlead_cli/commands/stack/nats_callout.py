@@ -1,4 +1,4 @@
-"""`fairlead nats-callout`: let clients connect to NATS with the keys of HTTP."""
+"""`fairlead nats-callout`: let clients connect to NATS with the keys and tokens of HTTP."""
 
 import argparse
 import asyncio
@@ -15,7 +15,7 @@ from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.jetstream.auth_callout import serve_callout
 from fairlead_schema.identity.nats_address import NatsAddress, identity_inbox
 from fairlead_service.config.configuration import Config
-from fairlead_service.identity.authenticator import build_authenticator
+from fairlead_service.identity.authenticator import HOW_TO_CONFIGURE, build_authenticator
 from fairlead_service.identity.watched_file import FileUnusable, WatchedFile
 from fairlead_service.logs import configure as configure_logs
 from fairlead_service.process_memory import keep_memory_private
@@ -56,17 +56,17 @@ def run(args: argparse.Namespace) -> int:
 
 def build_callout(config: Config, keys: KeyDirectory) -> Callout:
     """The callout of a configuration. Raises UsageError, ConfigError and CredentialsUnusable."""
-    if config.auth.mode == "open" or config.auth.keys_file is None:
+    auth = config.auth
+    if auth.mode == "open" or (auth.keys_file is None and auth.issuer is None):
         raise UsageError(
-            "the callout takes keys alone: set [auth] keys_file, and mode to token"
-            " (write the file with `fairlead token create --keys-file FILE`)"
+            f"the callout would know nobody: set [auth] mode to token, and {HOW_TO_CONFIGURE}"
         )
     try:
         tenants = WatchedFile(keys.root / FILE, parse_tenants)
     except FileUnusable as error:
         advice = "run `fairlead provision --nats-auth DIR --callout --tenant NAME` first"
         raise UsageError(f"{error}; {advice}") from error
-    return Callout(build_authenticator(config.auth), keys.callout_issuer(), tenants)
+    return Callout(build_authenticator(auth), keys.callout_issuer(), tenants)
 
 
 async def _serve(callout: Callout, address: NatsAddress) -> None:
@@ -75,5 +75,5 @@ async def _serve(callout: Callout, address: NatsAddress) -> None:
     for sig in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sig, stop.set)
     async with serve_callout(address, callout.decide):
-        log.info("ready: clients connect with keys", extra={"nats": str(address)})
+        log.info("ready: clients connect with keys and tokens", extra={"nats": str(address)})
         await stop.wait()
