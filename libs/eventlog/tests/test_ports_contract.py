@@ -7,9 +7,10 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, NoResponders
-from fairlead_eventlog.ports import START, FeedItem, Head, LogEntry, Snapshot
+from fairlead_eventlog.ports import START, FeedItem, FeedState, Head, LogEntry, Snapshot
 from fairlead_schema import subjects
 from fairlead_schema.delta import Delta, TextDelta
+from fairlead_schema.record import decode
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_testing.events import drafts
@@ -50,6 +51,51 @@ async def test_a_dropped_snapshot_is_gone(eventlog: EventLog, at: Address) -> No
         await eventlog.snapshots.remove(at)
 
     assert await eventlog.snapshots.load(at) is None
+
+
+async def test_all_snapshots_can_be_dropped(eventlog: EventLog, at: Address) -> None:
+    await eventlog.snapshots.store(at, Snapshot(Head(1, 2), b"state"))
+
+    await eventlog.snapshots.remove_all()
+
+    assert await eventlog.snapshots.load(at) is None
+
+
+async def test_the_entries_of_a_session_are_read_as_they_are(
+    eventlog: EventLog, at: Address
+) -> None:
+    stored = [await eventlog.log.append(at, ids.commit_id(), drafts(1), after=START)]
+    for _ in range(120):
+        head = stored[-1].head
+        stored.append(await eventlog.log.append(at, ids.commit_id(), drafts(1), after=head))
+
+    entries = [entry async for entry in eventlog.shards.session_entries(at, after=0)]
+
+    assert [(entry.position, entry.at) for entry in entries] == [
+        (commit.position, at) for commit in stored
+    ]
+    assert [decode(entry.payload) for entry in entries] == [commit.commit for commit in stored]
+    after = stored[-2].position
+    assert [e async for e in eventlog.shards.session_entries(at, after=after)] == entries[-1:]
+    shard = subjects.shard(at.session_id)
+    assert await eventlog.shards.entry_at(shard, entries[3].position) == entries[3]
+    beyond = await eventlog.shards.last_position(shard) + 1
+    assert await eventlog.shards.entry_at(shard, beyond) is None
+
+
+async def test_the_state_of_a_feed_changes_only_for_who_saw_the_last(
+    eventlog: EventLog, at: Address
+) -> None:
+    shard = 6
+    _state, revision = await eventlog.feed.state(shard)
+    wanted = FeedState("a1b2", {at: 7})
+
+    saved = await eventlog.feed.save_state(shard, wanted, revision=revision)
+
+    assert await eventlog.feed.state(shard) == (wanted, saved)
+    with pytest.raises(AppendConflict):
+        await eventlog.feed.save_state(shard, FeedState(), revision=revision)
+    assert await eventlog.feed.state(shard) == (wanted, saved)
 
 
 async def test_deltas_reach_who_listens_now(eventlog: EventLog, at: Address) -> None:

@@ -11,7 +11,9 @@ import pytest
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.memory.feed import MemoryFeed
 from fairlead_eventlog.ports import FeedItem, LogEntry
-from fairlead_projector.feed import FeedCheckpoint, PendingDeliveries, feed_items, publish_shard
+from fairlead_projector.feed.checkpoint import FeedCheckpoint
+from fairlead_projector.feed.deliveries import PendingDeliveries
+from fairlead_projector.feed.publisher import feed_items, publish_shard
 from fairlead_projector.settings import FeedTimings
 from fairlead_schema.events import (
     ExecutionClaimed,
@@ -23,6 +25,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
+from fairlead_schema.record import decode
 from fairlead_schema.subjects import Address, shard
 
 if TYPE_CHECKING:
@@ -38,7 +41,9 @@ PROMOTED = PromptPromoted(message_id="msg_1", prompt=PROMPT, created=2)
 
 
 async def items_of(log_builder: "LogBuilder", *entries: LogEntry) -> list[FeedItem]:
-    return await feed_items(entries, PendingDeliveries(log_builder.eventlog))
+    deliveries = PendingDeliveries(log_builder.eventlog)
+    events = [event for entry in entries for event in decode(entry.payload).events]
+    return await feed_items(AT, events, deliveries)
 
 
 async def test_private_events_stay_inside(log_builder: "LogBuilder") -> None:
@@ -68,28 +73,6 @@ async def test_a_forgotten_delivery_is_read_from_the_log(log_builder: "LogBuilde
     items = await items_of(log_builder, log_builder.log.entries[SHARD][-1])
 
     assert json.loads(items[0].payload)["data"]["delivery"] == "queue"
-
-
-async def test_an_unreadable_commit_is_left_out(log_builder: "LogBuilder") -> None:
-    items = await items_of(log_builder, log_builder.raw(AT, b"?"), log_builder.commit(AT, CREATED))
-
-    assert [item.event_id for item in items] == ["evt_1_1"]
-
-
-@pytest.mark.parametrize("broken_before", [True, False])
-async def test_a_broken_session_does_not_stop_the_feed_of_its_shard(
-    log_builder: "LogBuilder",
-    broken_before: bool,  # noqa: FBT001
-) -> None:
-    """H-19: the item has the last delivery that the publisher can still read."""
-    await log_builder.append(AT, CREATED, QUEUED)
-    promotion = log_builder.payload(AT, PROMOTED)
-    for payload in (b"?", promotion) if broken_before else (promotion, b"?"):
-        await log_builder.log.append_raw(AT, payload)
-
-    items = await items_of(log_builder, *log_builder.log.entries[SHARD][1:])
-
-    assert [json.loads(item.payload)["data"]["delivery"] for item in items] == ["queue"]
 
 
 def test_the_checkpoint_passes_only_what_the_disk_had_time_to_take() -> None:

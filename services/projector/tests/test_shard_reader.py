@@ -38,6 +38,12 @@ class ForgetfulShard:
     async def last_position(self, shard: int) -> int:
         return await self._log.last_position(shard)
 
+    def session_entries(self, at: Address, *, after: int) -> AsyncIterator[LogEntry]:
+        return self._log.session_entries(at, after=after)
+
+    async def entry_at(self, shard: int, position: int) -> LogEntry | None:
+        return await self._log.entry_at(shard, position)
+
 
 async def test_a_forgotten_reader_begins_again_after_its_last_entry(
     log_builder: "LogBuilder",

@@ -1,7 +1,8 @@
 """The ports: what Fairlead needs of its log. JetStream and an in-memory twin implement every one."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, Self
 
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes
@@ -117,6 +118,12 @@ class ShardLog(Protocol):
     async def last_position(self, shard: int) -> int:
         """The position of the shard's last message, 0 for an empty shard."""
 
+    def session_entries(self, at: Address, *, after: int) -> AsyncIterator[LogEntry]:
+        """The entries of one session after a position, up to its end, oldest first."""
+
+    async def entry_at(self, shard: int, position: int) -> LogEntry | None:
+        """The entry at a position, from the leader; None if there is none, or none any more."""
+
 
 class Job(Protocol):
     """One delivery of a message of a work queue. The job occupies a slot until it is released.
@@ -213,6 +220,9 @@ class Snapshots(Protocol):
 
     async def remove(self, at: Address) -> None:
         """Delete the snapshot."""
+
+    async def remove_all(self) -> None:
+        """Delete every snapshot, because the log was restored and may not have their events."""
 
 
 class Deltas(Protocol):
@@ -320,6 +330,15 @@ class ClientConsumers(Protocol):
         """The consumer of the queued calls below the principal's own subjects."""
 
 
+class FeedState(NamedTuple):
+    """What the feed of a shard knows besides its checkpoint."""
+
+    incarnation: str | None = None
+    """The incarnation of the log that the checkpoint belongs to; None if nobody noted it."""
+    held: Mapping[Address, int] = MappingProxyType({})
+    """The sessions that are held, each with the position of its first commit that was not read."""
+
+
 class Feed(Protocol):
     """The public feed: one message per public event, in order."""
 
@@ -334,6 +353,12 @@ class Feed(Protocol):
 
     async def advance(self, shard: int, position: int, *, revision: int) -> int:
         """Move the checkpoint; the answer is its new revision. Raises AppendConflict if fenced."""
+
+    async def state(self, shard: int) -> tuple[FeedState, int]:
+        """What a shard's feed knows, and the revision that guards the next change."""
+
+    async def save_state(self, shard: int, state: FeedState, *, revision: int) -> int:
+        """Replace the state; the answer is its new revision. Raises AppendConflict if fenced."""
 
 
 class DeadLetters(Protocol):

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_projector.ask_recheck import recheck_asks
-from fairlead_projector.feed import publish_shard
+from fairlead_projector.feed.publisher import publish_shard
 from fairlead_projector.projection.shard import ReadOptions, project_shard, watch_shards
 from fairlead_projector.settings import ProjectorSettings
 from fairlead_projector.shard_balance import ShardShare

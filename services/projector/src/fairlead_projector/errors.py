@@ -2,6 +2,8 @@
 
 ProjectorError
 ├── ShardFenced        another writer moved the shard's checkpoint: the task starts again
+├── LogRestored        the log was restored from a backup: the task starts again where it can
+├── FeedFull           too many sessions cannot be read: upgrade, or purge them
 ├── MigrationGap       a number is missing among the files or in the database: repair the release
 ├── MigrationEdited    the file of an applied migration was changed: restore it and add a new one
 ├── DatabaseAhead      a newer release migrated this database: upgrade this process
@@ -19,6 +21,19 @@ class ShardFenced(ProjectorError):
         super().__init__(f"shard {shard} is no longer at {position}")
         self.shard = shard
         self.position = position
+
+
+class LogRestored(ProjectorError):
+    def __init__(self, shard: int) -> None:
+        super().__init__(f"the log of shard {shard} was restored from a backup")
+
+
+class FeedFull(ProjectorError):
+    def __init__(self, shard: int, limit: int) -> None:
+        super().__init__(
+            f"the feed of shard {shard} holds {limit} sessions that this release cannot read,"
+            " and waits: upgrade the projector, or purge the sessions"
+        )
 
 
 class MigrationGap(ProjectorError):

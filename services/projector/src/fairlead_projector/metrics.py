@@ -18,7 +18,11 @@ LAG: Final = Gauge(
 FENCED: Final = Counter("fairlead_projector_fenced", "Writes refused because a shard moved on.")
 FED: Final = Counter("fairlead_projector_feed_events", "Events published to the public feed.")
 UNREADABLE: Final = Counter(
-    "fairlead_projector_feed_unreadable", "Commits the feed could not read and left out."
+    "fairlead_projector_feed_unreadable",
+    "Commits the feed could not read: it holds their sessions.",
+)
+FEED_HELD: Final = Gauge(
+    "fairlead_projector_feed_held", "Sessions that a shard's feed holds.", ["shard"]
 )
 PURGED: Final = Counter("fairlead_projector_purged", "Sessions that were purged.")
 WOKEN: Final = Counter("fairlead_projector_wakes", "Wakes for stalled sessions.")

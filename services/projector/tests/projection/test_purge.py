@@ -11,7 +11,7 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.feed import MemoryFeed
 from fairlead_eventlog.memory.snapshots import MemorySnapshots
 from fairlead_eventlog.ports import START, Head, Snapshot
-from fairlead_projector.feed import publish_shard
+from fairlead_projector.feed.publisher import publish_shard
 from fairlead_projector.projection import log_entries, row_changes
 from fairlead_projector.projection.purge import erase
 from fairlead_projector.projection.rebuild import digest, rebuild

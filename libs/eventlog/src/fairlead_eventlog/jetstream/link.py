@@ -177,8 +177,15 @@ class NatsLink:
 
     async def last_message(self, stream: str, subject: str) -> StoredMessage | None:
         """The last message of a subject, read from the leader: never stale."""
+        return await self._get(stream, {"last_by_subj": subject})
+
+    async def message_at(self, stream: str, sequence: int) -> StoredMessage | None:
+        """The message with a sequence, read from the leader; None if it is not there any more."""
+        return await self._get(stream, {"seq": sequence})
+
+    async def _get(self, stream: str, query: dict[str, Any]) -> StoredMessage | None:
         try:
-            answer = await self.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+            answer = await self.api(f"STREAM.MSG.GET.{stream}", query)
         except ServerRefusal as error:
             if error.code == NO_MESSAGE:
                 return None

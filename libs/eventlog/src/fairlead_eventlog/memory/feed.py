@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.ports import (
     FeedItem,
+    FeedState,
 )
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
@@ -16,6 +17,7 @@ class MemoryFeed:
     def __init__(self) -> None:
         self.items: dict[str, FeedItem] = {}
         self._checkpoints: dict[int, tuple[int, int]] = {}
+        self._states: dict[int, tuple[FeedState, int]] = {}
 
     async def publish(self, items: Sequence[FeedItem]) -> None:
         for item in items:
@@ -38,4 +40,15 @@ class MemoryFeed:
             at = Address("feed", f"shard-{shard}")
             raise AppendConflict(at, expected=revision, actual=current)
         self._checkpoints[shard] = (position, current + 1)
+        return current + 1
+
+    async def state(self, shard: int) -> tuple[FeedState, int]:
+        return self._states.get(shard, (FeedState(), 0))
+
+    async def save_state(self, shard: int, state: FeedState, *, revision: int) -> int:
+        _, current = await self.state(shard)
+        if current != revision:
+            at = Address("feed", f"shard-{shard}")
+            raise AppendConflict(at, expected=revision, actual=current)
+        self._states[shard] = (state, current + 1)
         return current + 1

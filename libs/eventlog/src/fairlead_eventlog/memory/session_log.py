@@ -132,6 +132,14 @@ class MemoryLog:
                 if await self.last_position(shard) == after:
                     await self._appended.wait()
 
+    async def session_entries(self, at: Address, *, after: int) -> AsyncIterator[LogEntry]:
+        for entry in tuple(self.entries[subjects.shard(at.session_id)]):
+            if entry.at == at and entry.position > after:
+                yield entry
+
+    async def entry_at(self, shard: int, position: int) -> LogEntry | None:
+        return next((e for e in self.entries[shard] if e.position == position), None)
+
     async def last_position(self, shard: int) -> int:
         entries = self.entries[shard]
         return entries[-1].position if entries else 0

@@ -20,3 +20,6 @@ class MemorySnapshots:
 
     async def remove(self, at: Address) -> None:
         self.snapshots.pop(at, None)
+
+    async def remove_all(self) -> None:
+        self.snapshots.clear()

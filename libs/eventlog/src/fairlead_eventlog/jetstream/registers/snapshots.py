@@ -41,6 +41,9 @@ class JetStreamSnapshots:
     async def remove(self, at: Address) -> None:
         await purge_subject(self._link, SNAPSHOTS.name, _subject(at))
 
+    async def remove_all(self) -> None:
+        await purge_subject(self._link, SNAPSHOTS.name, "$KV.fairlead-snapshot.>")
+
 
 def _subject(at: Address) -> str:
     return f"$KV.fairlead-snapshot.{at.tenant}.{at.session_id}"

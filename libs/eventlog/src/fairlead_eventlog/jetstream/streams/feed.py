@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
+import orjson
+
 from fairlead_eventlog.errors import AppendConflict, LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
@@ -13,7 +15,7 @@ from fairlead_eventlog.jetstream.link import (
     ServerRefusal,
 )
 from fairlead_eventlog.jetstream.messages import purge_subject, store_message
-from fairlead_eventlog.ports import FeedItem
+from fairlead_eventlog.ports import FeedItem, FeedState
 from fairlead_eventlog.streams import CHECKPOINTS, EVENTS
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
@@ -47,11 +49,25 @@ class JetStreamFeed:
         return (0, 0) if message is None else (int(message.payload), message.sequence)
 
     async def advance(self, shard: int, position: int, *, revision: int) -> int:
+        return await self._store(shard, _checkpoint(shard), str(position).encode(), revision)
+
+    async def state(self, shard: int) -> tuple[FeedState, int]:
+        message = await self._link.last_message(CHECKPOINTS.name, _state(shard))
+        if message is None:
+            return FeedState(), 0
+        raw = orjson.loads(message.payload)
+        held = {Address(tenant, session): position for tenant, session, position in raw["held"]}
+        return FeedState(raw["incarnation"], held), message.sequence
+
+    async def save_state(self, shard: int, state: FeedState, *, revision: int) -> int:
+        held = [[*at, position] for at, position in state.held.items()]
+        payload = orjson.dumps({"incarnation": state.incarnation, "held": held})
+        return await self._store(shard, _state(shard), payload, revision)
+
+    async def _store(self, shard: int, subject: str, payload: bytes, revision: int) -> int:
         headers = {EXPECTED_LAST: str(revision)}
         try:
-            return await self._link.store(
-                _checkpoint(shard), str(position).encode(), headers=headers
-            )
+            return await self._link.store(subject, payload, headers=headers)
         except ServerRefusal as refusal:
             if refusal.code in WRONG_LAST_SEQUENCE:
                 at = Address("feed", f"shard-{shard}")
@@ -63,3 +79,8 @@ class JetStreamFeed:
 
 def _checkpoint(shard: int) -> str:
     return f"$KV.fairlead-checkpoint.feed-{shard}"
+
+
+def _state(shard: int) -> str:
+    """A key of its own, because earlier releases know only a number as the checkpoint."""
+    return f"$KV.fairlead-checkpoint.feed-state-{shard}"

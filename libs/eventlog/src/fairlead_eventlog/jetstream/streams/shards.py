@@ -12,8 +12,10 @@ from fairlead_eventlog.jetstream.pull import Pull
 from fairlead_eventlog.ports import LogEntry
 from fairlead_eventlog.streams import log_stream
 from fairlead_schema import subjects
+from fairlead_schema.subjects import Address
 
 BATCH: Final = 500
+SESSION_BATCH: Final = 50
 PULL_EXPIRES_S: Final = 5.0
 
 
@@ -47,6 +49,28 @@ class JetStreamShards:
         except ServerRefusal as refusal:
             raise stream_error(refusal, stream) from refusal
         return int(answer["state"]["last_seq"])
+
+    async def session_entries(self, at: Address, *, after: int) -> AsyncIterator[LogEntry]:
+        stream, subject = log_stream(subjects.shard(at.session_id)), subjects.log(at)
+        last = await self._link.last_message(stream, subject)
+        end = 0 if last is None else last.sequence
+        while after < end:
+            messages, _ = await self._link.read_subject(
+                stream, subject, first=after + 1, batch=SESSION_BATCH
+            )
+            if not messages:
+                # A follower answered that does not have the end yet.
+                raise LogUnavailable(f"{stream} lags behind its leader")
+            for message in messages:
+                yield LogEntry(message.sequence, at, message.payload)
+            after = messages[-1].sequence
+
+    async def entry_at(self, shard: int, position: int) -> LogEntry | None:
+        stream = log_stream(shard)
+        message = await self._link.message_at(stream, position)
+        if message is None:
+            return None
+        return LogEntry(position, subjects.address(message.subject), message.payload)
 
     async def _recreate_consumer(self, stream: str, reader: str, after: int) -> None:
         with suppress(ServerRefusal):  # The consumer did not exist.
