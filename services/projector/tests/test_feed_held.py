@@ -91,7 +91,7 @@ async def write_mixed_shard(log_builder: "LogBuilder") -> None:
 async def test_a_session_that_cannot_be_read_is_held_and_others_go_on(
     log_builder: "LogBuilder",
 ) -> None:
-    """A13: nothing of the session is left out or published before what is held."""
+    """A13, H-19: nothing of the session is left out or published before what is held."""
     async with publish_feed(log_builder):
         await write_mixed_shard(log_builder)
         await wait_for_checkpoint(log_builder, 4)
