@@ -41,7 +41,6 @@ from fairlead_testing.stack import TIMEOUT_S, Stack, stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
-FRESH_S = 1.1
 OUTPUT_BYTES_MAX = ToolsConfig().output_bytes_max
 SUPPORT = Path(__file__).parents[1] / "support"
 NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -248,7 +247,6 @@ async def test_a_service_registers_a_tool_vanishes_and_returns_with_another(fiel
     client = field.service_arguments
     with process("tool_service", *client, json.dumps(DOUBLE)):
         old = await field.wait_until_offered("double")
-        await asyncio.sleep(FRESH_S)
         assert outcome(await field.run_call("double", n=4)) == {"n": 8}
         assert outcome(await field.run_call("double", n="x")).startswith("Invalid tool input: n:")
 
@@ -264,12 +262,24 @@ async def test_a_service_registers_a_tool_vanishes_and_returns_with_another(fiel
     assert len(field.notes_of("double")) == 1
 
 
+async def test_a_tool_works_from_the_answer_to_its_registration_on(field: Field) -> None:
+    """D5, J-06: each change is known to every worker and runner, so no turn after it is stale."""
+    twice = {**DOUBLE, "name": "twice", "subject": "fairlead.app.default.twice"}
+    with process("tool_service", *field.service_arguments, json.dumps(twice)):
+        await field.wait_until_offered("twice")
+        results = []
+        for number in range(8):
+            changed = {**twice, "description": f"doubles, for the {number}th time"}
+            assert "data" in await field.up.ask("tool.register", changed)
+            results.append(outcome(await field.run_call("twice", n=number)))
+
+    assert results == [{"n": number * 2} for number in range(8)]
+
+
 async def test_a_queued_call_outlives_every_worker(field: Field) -> None:
     """J-09: nobody holds it; its settlement comes from outside, once, and the session goes on."""
     with process("tool_service", *field.service_arguments, json.dumps(QUEUED)):
         await field.wait_until_offered("later")
-        # A runner remembers for a moment what was offered before.
-        await asyncio.sleep(FRESH_S)
         session = await field.begin_call("later", n=4)
         await field.up.until(session, "tool.deferred")
         await field.until(lambda: bool(field.notes_of("job")))

@@ -146,6 +146,27 @@ async def test_a_registration_is_kept_for_its_tenant_until_it_is_dropped(
     assert await eventlog.tool_registrations.get_all(tenant) == {"svc.two.-": b"2"}
 
 
+async def test_whoever_watches_is_told_of_each_change_of_a_tenants_tools(
+    eventlog: EventLog,
+) -> None:
+    """D5: and reads the change then."""
+    tenant, changed = ids.session_id(), asyncio.Queue[str | None]()
+    await eventlog.tool_registrations.watch(changed.put_nowait)
+
+    async def told() -> dict[str, bytes]:
+        async with asyncio.timeout(20):
+            while await changed.get() != tenant:
+                pass
+        return await eventlog.tool_registrations.get_all(tenant)
+
+    await eventlog.tool_registrations.put(tenant, "svc.one.-", b"1")
+    assert await told() == {"svc.one.-": b"1"}
+    await eventlog.tool_registrations.put(tenant, "svc.one.-", b"2")
+    assert await told() == {"svc.one.-": b"2"}
+    await eventlog.tool_registrations.remove(tenant, "svc.one.-")
+    assert await told() == {}
+
+
 async def test_a_shard_is_followed_in_order_from_any_position(
     eventlog: EventLog, at: Address
 ) -> None:

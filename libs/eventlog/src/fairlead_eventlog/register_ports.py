@@ -1,7 +1,7 @@
 """The ports of the registers: small values by key, each read by its tenant alone."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
 
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.permission import SavedPermission
@@ -46,17 +46,27 @@ class SourceRegister(Protocol):
         """Every body of a tenant, in key order."""
 
 
+OnToolsChanged: TypeAlias = Callable[[TenantId | None], None]
+"""Runs when the tools of a tenant changed. None: those of any tenant may have changed."""
+
+
 class ToolRegistrations(Protocol):
     """The tools that services of a tenant registered, as values by key."""
 
     async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
-        """Store a value under its key, in place of an earlier value. Raises LogUnavailable."""
+        """Store a value under its key, and tell all who watch. Raises LogUnavailable."""
 
     async def remove(self, tenant: TenantId, key: str) -> None:
-        """Delete a key."""
+        """Delete a key, and tell all who watch."""
 
     async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
-        """Every value of one tenant, by key. Raises LogUnavailable."""
+        """Every value of one tenant, by key. Raises LogUnavailable.
+
+        A process that watches sees every change that it was told of, whichever server answers.
+        """
+
+    async def watch(self, on_change: OnToolsChanged) -> None:
+        """Call a function after each change from now on, in every process that watches."""
 
 
 class Approvals(Protocol):

@@ -27,6 +27,7 @@ SUBJECTS: Final = {
     "commit": "fairlead.commit.acme.1.ses_x",
     "wake": "fairlead.wake.acme.1.ses_x",
     "lane": "fairlead.lane",
+    "tools changed": "fairlead.registration",
     "timer": "fairlead.timer.acme.1.ses_x",
     "due": "fairlead.due.acme.1.ses_x",
     "tool": "fairlead.tool.default.acme.ses_x",
@@ -98,7 +99,7 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     "tools": _WRITE
     | {"take tools", "ack tools", "tool", "delta", "app", "job", "ping", "verb of ingest"}
     | {"registration", "source", "output", "read outputs", "purge outputs", "read approvals"}
-    | {"spending"},
+    | {"spending", "tools changed"},
     "projector": _READ
     | {
         "purge log",
@@ -120,8 +121,9 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
 _SERVED_BY_INGEST: Final = {"verb of ingest", "own verb of ingest", "verb of services"}
 MAY_SUBSCRIBE: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": {"commit", *_SERVED_BY_INGEST},
-    "runner": {"commit", "lane", "ping"},
-    "tools": {"commit", "ping", "observe", "tooling", "verb of tools", "own verb of tools"},
+    "runner": {"commit", "lane", "ping", "tools changed"},
+    "tools": {"commit", "ping", "observe", "tooling", "verb of tools", "own verb of tools"}
+    | {"tools changed"},
     "projector": {"commit", "spending"},
     "gateway": {"commit", "delta"},
     "provision": set(),

@@ -16,6 +16,8 @@ SHARDS = 8
 ROOT = "fairlead"
 LANE_OPENED = f"{ROOT}.lane"
 """The creator of a tenant's lane of wakes publishes here, so that every runner pulls at once."""
+TOOLS_CHANGED = f"{ROOT}.registration"
+"""A worker publishes here that a tenant's tools changed, so that nobody offers the old ones."""
 BY_HEADER = "Fairlead-By"
 """The header with the principal of a request. It counts only on subjects of services."""
 RESTRICTIONS_HEADER = "Fairlead-Restrictions"

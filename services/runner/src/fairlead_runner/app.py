@@ -36,7 +36,9 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
             with suppress(InvalidTransport):  # The turn that needs the transport reports the error.
                 get_client(transport)
         runner = ids.runner_id()
-        consumer = WakeConsumer(build_context(runner, eventlog, get_client, settings))
+        context = build_context(runner, eventlog, get_client, settings)
+        await eventlog.tool_registrations.watch(context.catalogs.forget)
+        consumer = WakeConsumer(context)
         await eventlog.liveness.start_answering(runner, consumer.nudge)
         consuming = asyncio.create_task(consumer.run())
         timers = asyncio.create_task(consumer.fire_timers())

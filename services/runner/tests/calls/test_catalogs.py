@@ -46,3 +46,38 @@ async def test_while_the_tools_service_is_away_its_tools_are_not_gone(
     assert await names() == ["read"]
     set_answer(world, catalog_body())
     assert await names() == []
+
+
+async def test_a_changed_offer_is_asked_for_at_once(world: World) -> None:
+    """D5: a model gets a tool in the turn after its registration, whatever was offered before."""
+    catalogs = Catalogs(world.eventlog, pool="default", timeout_s=1, fresh_s=1000)
+    await world.eventlog.tool_registrations.watch(catalogs.forget)
+    session = await world.session()
+    set_answer(world, catalog_body())
+    assert await catalogs.load(AT, session, "build") == {}
+    set_answer(world, catalog_body(READ))
+    assert await catalogs.load(AT, session, "build") == {}
+
+    await world.eventlog.tool_registrations.put("elsewhere", "svc.read.-", b"{}")
+    assert await catalogs.load(AT, session, "build") == {}
+    await world.eventlog.tool_registrations.put("default", "svc.read.-", b"{}")
+
+    assert list(await catalogs.load(AT, session, "build")) == ["read"]
+
+
+async def test_an_offer_that_changed_during_the_question_is_not_kept(world: World) -> None:
+    """D5: the answer may be from before the change."""
+    catalogs = Catalogs(world.eventlog, pool="default", timeout_s=1, fresh_s=1000)
+    await world.eventlog.tool_registrations.watch(catalogs.forget)
+    session = await world.session()
+
+    async def answer_and_change(_body: bytes) -> bytes:
+        await world.eventlog.tool_registrations.put("default", "svc.read.-", b"{}")
+        return catalog_body()
+
+    answerers = world.eventlog.requests.answerers  # type: ignore[attr-defined]
+    answerers[subjects.tool_catalog("default")] = answer_and_change
+    assert await catalogs.load(AT, session, "build") == {}
+    set_answer(world, catalog_body(READ))
+
+    assert list(await catalogs.load(AT, session, "build")) == ["read"]

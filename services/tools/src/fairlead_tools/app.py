@@ -90,6 +90,7 @@ class ToolsService:
                 eventlog.tool_registrations, self.registry, partial(tool_from_record, eventlog)
             )
             self.registry.refresh_with(records.refresh)
+            await eventlog.tool_registrations.watch(records.forget)
             self.server.provide(
                 verbs.TOOL_VERBS,
                 ToolVerbs(records, self.registry, worker.lifecycle, eventlog.client_consumers),

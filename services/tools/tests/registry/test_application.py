@@ -282,6 +282,21 @@ async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(
     assert await application.serve_all() == ["{'n': 8}"]
 
 
+async def test_a_worker_that_watches_offers_a_tool_at_once(application: ApplicationTools) -> None:
+    """D5: what it read a moment ago does not count any more."""
+    store = application.harness.eventlog.tool_registrations
+    other = Registry()
+    elsewhere = ToolRecords(store, other, partial(tool_from_record, application.harness.eventlog))
+    await store.watch(elsewhere.forget)
+    await elsewhere.refresh(HERE)
+    assert other.find("double", HERE) is None
+
+    await application.ask("register", DOUBLE)
+    await elsewhere.refresh(HERE)
+
+    assert other.find("double", HERE) is not None
+
+
 async def test_a_tenants_tools_are_its_own(application: ApplicationTools) -> None:
     """J-15."""
     theirs = {**DOUBLE, "subject": "fairlead.app.acme.math"}

@@ -28,7 +28,7 @@ from fairlead_eventlog.streams import (
 )
 from fairlead_schema.identity.nats_address import identity_inbox
 from fairlead_schema.identity.verbs import VERBS, VerbService
-from fairlead_schema.subjects import LANE_OPENED, ROOT, SHARDS
+from fairlead_schema.subjects import LANE_OPENED, ROOT, SHARDS, TOOLS_CHANGED
 
 ServiceIdentity: TypeAlias = Literal[
     "ingest", "runner", "tools", "projector", "gateway", "provision", "operator"
@@ -115,7 +115,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _WRITE_SNAPSHOTS
     + _LEAVE_WAKES
     + may.take(WAKES.name, "*")
-    + may.subscribe(LANE_OPENED)
+    + may.subscribe(LANE_OPENED, TOOLS_CHANGED)
     + may.take(TIMERS.name, "due")
     + may.publish(f"{ROOT}.timer.*.*.*", *TOOLS.subjects, f"{ROOT}.delta.*.*")
     + may.publish(f"{ROOT}.observe.*", f"{ROOT}.tooling.*")
@@ -133,7 +133,8 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _DESCRIBE_ITSELF
     + _serve("tools")
     + _ASK_TOTALS
-    + may.subscribe(f"{ROOT}.observe.*", f"{ROOT}.tooling.*")
+    + may.subscribe(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", TOOLS_CHANGED)
+    + may.publish(TOOLS_CHANGED)
     + may.take(TOOLS.name, "*")
     + may.publish(*TOOLS.subjects, f"{ROOT}.delta.*.*", f"{ROOT}.app.*.>", *JOBS.subjects)
     + may.create_consumer(JOBS.name, "*")

@@ -156,6 +156,13 @@ class NatsLink:
         except _AWAY as error:
             raise LogUnavailable(str(error) or type(error).__name__) from error
 
+    async def flush(self) -> None:
+        """Wait until the server has everything that was sent. Raises LogUnavailable."""
+        try:
+            await self.client.flush(timeout=max(1, round(self.timeout_s)))
+        except (nats.errors.Error, TimeoutError) as error:
+            raise LogUnavailable(str(error) or type(error).__name__) from error
+
     async def store(
         self, subject: str, body: bytes, *, headers: dict[str, str] | None = None
     ) -> int:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from fairlead_eventlog.approvals import add_approvals
+from fairlead_eventlog.register_ports import OnToolsChanged
 from fairlead_eventlog.status.log_status import Incarnation, LogStatus, next_incarnation
 from fairlead_schema import subjects
 from fairlead_schema.ids import MessageId, SessionId, TenantId
@@ -44,12 +45,22 @@ class MemoryToolRegistrations:
 
     def __init__(self) -> None:
         self.values: dict[tuple[TenantId, str], bytes] = {}
+        self._watchers: list[OnToolsChanged] = []
 
     async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
         self.values[tenant, key] = value
+        self._announce(tenant)
 
     async def remove(self, tenant: TenantId, key: str) -> None:
         self.values.pop((tenant, key), None)
+        self._announce(tenant)
+
+    async def watch(self, on_change: OnToolsChanged) -> None:
+        self._watchers.append(on_change)
+
+    def _announce(self, tenant: TenantId) -> None:
+        for on_change in self._watchers:
+            on_change(tenant)
 
     async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
         return {key: value for (owner, key), value in self.values.items() if owner == tenant}

@@ -45,6 +45,14 @@ class ToolRecords:
         self._make = make
         self._known: dict[TenantId, tuple[RegisteredTool, ...]] = {}
         self._read_at: dict[TenantId, float] = {}
+        self._changes = 0
+
+    def forget(self, tenant: TenantId | None) -> None:
+        """Read the records of a tenant anew: they have changed. None: those of all tenants."""
+        self._changes += 1
+        if tenant is None:
+            self._read_at.clear()
+        self._read_at.pop(tenant or "", None)
 
     async def register(self, tenant: TenantId, command: RegisterTool) -> RegisteredTool:
         """Store a registration. A repeated one keeps its place and gets a new expiry. Raises Refused."""
@@ -96,6 +104,7 @@ class ToolRecords:
         tenant = scope.tenant
         if not sure and time.monotonic() - self._read_at.get(tenant, -FRESH_S) < FRESH_S:
             return
+        changes = self._changes
         try:
             records = await self.list_tools(tenant)
         except LogError as error:
@@ -104,7 +113,8 @@ class ToolRecords:
                 extra={"tenant": tenant, "reason": str(error)},
             )
             return
-        self._read_at[tenant] = time.monotonic()
+        if changes == self._changes:
+            self._read_at[tenant] = time.monotonic()
         if records != self._known.get(tenant, ()):
             self._known[tenant] = records
             entries = (self._registration(tenant, record) for record in records)
