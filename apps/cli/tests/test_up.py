@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from fairlead_cli.embedded.stack import run_stack
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 START_S = 90.0
+CONSENT = "permissions are consent, not confinement"
 
 
 def fairlead(*argv: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -214,6 +216,35 @@ async def test_what_dies_is_started_again(state: Path) -> None:
             receipt = await client.prompt(session.id, "Still there?")
         assert receipt.admitted_seq > 1
         assert stack.log_path("ingest").exists()
+
+
+def test_where_nothing_confines_commands_up_and_explain_say_so(
+    up: Callable[..., Up], state: Path, tmp_path: Path
+) -> None:
+    """B3: in one line, so that nobody takes permissions for a wall."""
+    config = tmp_path / "fairlead.toml"
+    config.write_text('[tools]\nsandbox = "none"\n')
+    addresses = up("--config", config).addresses
+    header = {"authorization": f"Bearer {addresses['token']}"}
+    created = httpx.post(f"{addresses['http']}/api/session", json={}, headers=header)
+    session = created.json()["data"]["id"]
+
+    explained = fairlead("explain", session, "--state", state)
+    greeting = greet(tmp_path / "second", config)
+
+    assert CONSENT in explained.stdout
+    assert CONSENT in next(line for line in greeting if "Sandbox" in line)
+
+
+def greet(state: Path, config: Path) -> list[str]:
+    """What `fairlead up` tells a person, up to its last line."""
+    options = ("--port", "0", "--sim", "--state", str(state), "--config", str(config))
+    command = [sys.executable, "-m", "fairlead_cli", "up", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = list(takewhile(lambda line: "Ctrl-C" not in line, process.stdout))
+        process.terminate()
+    return lines
 
 
 def test_a_taken_port_is_named(state: Path) -> None:
