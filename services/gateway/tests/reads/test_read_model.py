@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -18,12 +17,12 @@ from fairlead_gateway.reads.read_model import (
     SessionAnchor,
     SessionFilter,
 )
+from fairlead_projector.migrations import migrate
 from fairlead_schema.location import LocationRef
 from fairlead_schema.session_info import SessionInfo, SessionTime
 from fairlead_schema.subjects import Address
 from fairlead_testing.read_model import MemoryReadModel, SessionRows
 
-MIGRATIONS = Path(__file__).parents[3] / "projector/src/fairlead_projector/sql/migrations"
 TOKENS = {"input": 1, "output": 2, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 MESSAGES: dict[int, dict[str, Any]] = {
     5: {"id": "msg_1", "type": "user", "text": "one", "time": {"created": 1}},
@@ -95,9 +94,8 @@ def _twin() -> MemoryReadModel:
 
 
 async def _fill(dsn: str) -> None:
-    async with await psycopg.AsyncConnection.connect(dsn) as connection:
-        for migration in sorted(MIGRATIONS.glob("*.sql")):
-            await connection.execute(migration.read_bytes())
+    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+        await migrate(connection)
         for session_id, session in SESSIONS.items():
             await connection.execute(
                 "INSERT INTO projection.session (tenant, session_id, seq, position, project_id,"
@@ -135,6 +133,7 @@ async def _fill(dsn: str) -> None:
                 " ('default', 'ses_c', %s, %s, %s, 1, 1, '{}')",
                 (seq, f"evt_{seq}", type_),
             )
+        await connection.execute("UPDATE projection.session SET asks = 1")
         await connection.execute(
             "INSERT INTO projection.session_input (tenant, session_id, message_id, admitted_seq,"
             " delivery, prompt, created_at)"
@@ -198,6 +197,10 @@ async def test_i26_sessions_are_ordered_by_creation_then_id(model: ReadModel) ->
     assert await ids(SessionAnchor(2, "ses_b"), up=True) == ["ses_c"]
     assert await ids(search="parser") == await ids(workspace="wrk_1") == ["ses_a"]
     assert await ids(search="%") == ["ses_b"]
+    assert await ids(search="O") == ["ses_c", "ses_b"]
+    assert await ids(search="er") == ["ses_c", "ses_a"]
+    assert await ids(SessionAnchor(2, "ses_c"), search="er") == ["ses_a"]
+    assert await ids(search="parser", project="p2") == await ids(search="parses") == []
     assert await ids(directory="/b", project="p2") == ["ses_c", "ses_b"]
     assert await model.active("default") == ["ses_a"]
 

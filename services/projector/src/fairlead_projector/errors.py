@@ -7,6 +7,7 @@ ProjectorError
 ├── MigrationGap       a number is missing among the files or in the database: repair the release
 ├── MigrationEdited    the file of an applied migration was changed: restore it and add a new one
 ├── DatabaseAhead      a newer release migrated this database: upgrade this process
+├── MigrationRunning   another process migrates: wait for it
 ├── NotMigrated        migrations are missing and this role may not apply them: run `fairlead migrate`
 └── UnusableRole       a role cannot serve a service: correct its address
 """
@@ -61,6 +62,11 @@ class NotMigrated(ProjectorError):
             " run `fairlead migrate` with the migrator's address"
         )
         self.role = role
+
+
+class MigrationRunning(ProjectorError):
+    def __init__(self) -> None:
+        super().__init__("another process migrates the database: this one waits for it")
 
 
 class UnusableRole(ProjectorError):

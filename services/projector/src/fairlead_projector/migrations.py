@@ -1,18 +1,44 @@
-"""Applies the numbered migrations in order, each once. The first process to come applies them."""
+"""Applies the numbered migrations in order, each once. The first process to come applies them.
 
+A new database gets all of them in one transaction. A database with rows gets each in a transaction of
+its own; one that builds indexes of large tables runs outside a transaction, while services go on.
+"""
+
+import asyncio
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from psycopg import errors
+from psycopg import errors, sql
 from psycopg.rows import class_row
 
-from fairlead_projector.database import LOCK_SPACE, MIGRATION_LOCK, Connection, query
-from fairlead_projector.errors import DatabaseAhead, MigrationEdited, MigrationGap, NotMigrated
+from fairlead_projector.database import (
+    LOCK_SPACE,
+    MIGRATION_LOCK,
+    Connection,
+    query,
+    single_cell,
+    try_lock,
+)
+from fairlead_projector.errors import (
+    DatabaseAhead,
+    MigrationEdited,
+    MigrationGap,
+    MigrationRunning,
+    NotMigrated,
+)
+
+ONLINE: Final = b"-- Runs outside a transaction."
+# Nobody waits inside a statement: a waiting statement would stop the concurrent build of an index.
+LOCK_POLL_S: Final = 0.2
+TABLE_LOCK_TRIES: Final = 30
+TABLE_LOCK_PAUSE_S: Final = 1.0
 
 _FILE_NAME: Final = re.compile(r"^(\d{4})_[a-z0-9_]+\.sql$")
+_LOCK: Final = {"space": LOCK_SPACE, "key": MIGRATION_LOCK}
 
 
 class Migration(NamedTuple):
@@ -25,6 +51,21 @@ class Migration(NamedTuple):
     @property
     def checksum(self) -> str:
         return hashlib.sha256(self.statement).hexdigest()
+
+    @property
+    def is_online(self) -> bool:
+        """Whether the migration runs outside a transaction. Each of its statements may run again."""
+        return self.statement.startswith(ONLINE)
+
+    @property
+    def steps(self) -> tuple[bytes, ...]:
+        """The statements of an online migration."""
+        return tuple(step.strip() for step in self.statement.split(b";\n") if step.strip())
+
+    @property
+    def in_transaction(self) -> bytes:
+        """The statements for an empty database, where nobody waits for the build of an index."""
+        return self.statement.replace(b" CONCURRENTLY", b"")
 
 
 class AppliedMigration(NamedTuple):
@@ -67,11 +108,13 @@ def missing_migrations(
 
 
 async def ensure_migrated(connection: Connection) -> None:
-    """Apply missing migrations, if there are any. Raises NotMigrated if this role may not."""
+    """Apply missing migrations, if there are any.
+
+    Raises NotMigrated if this role may not, MigrationRunning while another process applies them.
+    """
     try:
-        if await is_migrated(connection):
-            return
-        await migrate(connection)
+        if not await is_migrated(connection):
+            await migrate(connection, wait=False)
     except errors.InsufficientPrivilege as error:
         raise NotMigrated(connection.info.user) from error
 
@@ -84,31 +127,88 @@ async def is_migrated(connection: Connection) -> bool:
         return False
 
 
-async def migrate(connection: Connection) -> None:
-    """Bring the database to this release, in one transaction. The roles get their rights again."""
-    async with connection.transaction():
-        await lock_migrations(connection)
-        await apply_missing(connection)
+async def migrate(connection: Connection, *, wait: bool = True) -> None:
+    """Bring the database to this release. The roles get their rights again. Safe to repeat.
+
+    Without `wait`, raises MigrationRunning while another process migrates.
+    """
+    async with _exclude_others(connection, wait=wait):
+        await connection.execute(query("create_migration_table"))
+        applied = await _list_applied(connection)
+        if not applied:
+            async with connection.transaction():
+                await apply_missing(connection)
+            return
+        for migration in missing_migrations(load_migrations(), applied):
+            if migration.is_online:
+                await _apply_online(connection, migration)
+            else:
+                await _apply_alone(connection, migration)
+        await connection.execute(query("grant_rights"))
 
 
 async def lock_migrations(connection: Connection) -> None:
     """Keep other processes from migrating until this transaction ends."""
-    key = {"space": LOCK_SPACE, "key": MIGRATION_LOCK}
-    await connection.execute(query("lock_migrations"), key)
+    while True:
+        cursor = await connection.execute(query("try_lock_transaction"), _LOCK)
+        if await single_cell(cursor):
+            break
+        await asyncio.sleep(LOCK_POLL_S)
     await connection.execute(query("create_migration_table"))
 
 
 async def apply_missing(connection: Connection) -> None:
-    """Apply the missing migrations and give rights to roles, inside the caller's transaction."""
+    """Apply the missing migrations to empty tables and give rights to roles, in the caller's transaction."""
     for migration in missing_migrations(load_migrations(), await _list_applied(connection)):
-        await connection.execute(migration.statement)
-        record = {
-            "number": migration.number,
-            "name": migration.name,
-            "checksum": migration.checksum,
-        }
-        await connection.execute(query("record_migration"), record)
+        await connection.execute(migration.in_transaction)
+        await _record(connection, migration)
     await connection.execute(query("grant_rights"))
+
+
+@asynccontextmanager
+async def _exclude_others(connection: Connection, *, wait: bool) -> AsyncIterator[None]:
+    while not await try_lock(connection, MIGRATION_LOCK):
+        if not wait:
+            raise MigrationRunning
+        await asyncio.sleep(LOCK_POLL_S)
+    try:
+        yield
+    finally:
+        with suppress(errors.Error):  # A lost connection has released its locks.
+            await connection.execute(query("unlock"), _LOCK)
+
+
+async def _apply_online(connection: Connection, migration: Migration) -> None:
+    cursor = await connection.execute(query("list_invalid_indexes"))
+    for (name,) in await cursor.fetchall():
+        drop = sql.SQL("DROP INDEX {}").format(sql.Identifier("projection", name))
+        await connection.execute(drop)
+    for step in migration.steps:
+        await connection.execute(step)
+    await _record(connection, migration)
+
+
+async def _apply_alone(connection: Connection, migration: Migration) -> None:
+    """Apply one migration. Services hold locks on tables only for moments, so it tries again."""
+    for _attempt in range(TABLE_LOCK_TRIES - 1):
+        with suppress(errors.LockNotAvailable):
+            return await _apply_once(connection, migration)
+        await asyncio.sleep(TABLE_LOCK_PAUSE_S)
+    return await _apply_once(connection, migration)
+
+
+async def _apply_once(connection: Connection, migration: Migration) -> None:
+    async with connection.transaction():
+        await connection.execute(query("set_lock_timeout"))
+        await connection.execute(migration.statement)
+        await _record(connection, migration)
+        # Services of the earlier release go on meanwhile, and need their rights at once.
+        await connection.execute(query("grant_rights"))
+
+
+async def _record(connection: Connection, migration: Migration) -> None:
+    row = {"number": migration.number, "name": migration.name, "checksum": migration.checksum}
+    await connection.execute(query("record_migration"), row)
 
 
 async def _list_applied(connection: Connection) -> Sequence[AppliedMigration]:

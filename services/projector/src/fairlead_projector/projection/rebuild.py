@@ -25,6 +25,7 @@ RESET_ATTEMPTS_MAX: Final = 5
 TABLES: Final = (
     "checkpoint",
     "session",
+    "session_title",
     "session_input",
     "session_ask",
     "session_message",

@@ -1,0 +1,2 @@
+-- Releases an advisory lock of this connection.
+SELECT pg_advisory_unlock(%(space)s, %(key)s);
