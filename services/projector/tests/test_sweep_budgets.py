@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_projector import database
-from fairlead_projector.sweep import TenantBudgets, _load_affordable, _load_moving
+from fairlead_projector.stalls import StallDetector
+from fairlead_projector.sweep import AffordableSessions, MovingSessions, TenantBudgets
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     BudgetSet,
@@ -61,16 +62,19 @@ async def test_a_raised_limit_finds_those_that_rest_over_it_and_no_others(
 
     async with await database.connect(projection.dsn) as connection:
 
-        async def affordable(*, cost: float | None, tokens: int | None) -> set[Address]:
-            limits = TenantBudgets(("poor", "other"), (cost, 0.5), (tokens, None))
-            return {at for at, _seq in await _load_affordable(connection, limits)}
+        async def affordable(
+            *, cost: float | None = None, tokens: int | None = None, other: float | None = 0.5
+        ) -> set[Address]:
+            limits = TenantBudgets(("poor", "other"), (cost, other), (tokens, None))
+            stalls = StallDetector(age_s=0)
+            await AffordableSessions(connection, limits).watch(stalls, now=0)
+            return set(stalls.take_due(now=0))
 
-        assert await affordable(cost=2.0, tokens=None) == set()
+        assert await affordable(cost=2.0) == set()
         assert await affordable(cost=3.0, tokens=40) == set()
         assert await affordable(cost=3.0, tokens=41) == {POOR}
-        assert await affordable(cost=None, tokens=None) == {POOR}
-        assert {at for at, _seq in await _load_affordable(connection, TenantBudgets())} == {
-            POOR,
-            OTHER,
-        }
-        assert [at for at, _seq in (await _load_moving(connection))[0]] == [PARKED]
+        assert await affordable() == {POOR}
+        assert await affordable(other=None) == {POOR, OTHER}
+        moving = StallDetector(age_s=0)
+        await MovingSessions(connection).watch(moving, now=0)
+        assert moving.take_due(now=0) == [PARKED]

@@ -112,7 +112,7 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
         "event",
         "checkpoint",
     }
-    | {"read approvals", "purge outputs", "verb of services"},
+    | {"read approvals", "purge outputs", "verb of services", "ping"},
     "gateway": _READ
     | {"read snapshots", "read outputs", "spending", "verb of ingest", "verb of tools"},
     "provision": {"create log", "change log", "create lane", "log status", "read log status"},

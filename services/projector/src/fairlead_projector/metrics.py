@@ -26,3 +26,6 @@ FEED_HELD: Final = Gauge(
 )
 PURGED: Final = Counter("fairlead_projector_purged", "Sessions that were purged.")
 WOKEN: Final = Counter("fairlead_projector_wakes", "Wakes for stalled sessions.")
+MOVING: Final = Gauge(
+    "fairlead_projector_sweep_sessions", "Sessions that should move, as the last lap saw them."
+)

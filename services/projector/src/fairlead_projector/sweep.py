@@ -2,89 +2,36 @@
 
 A crash may lose a wake, so the sweep looks for sessions with work whose row does not change. It
 measures the time by the clock of this process, and wakes a session that stays still ever less often.
+It reads bounded pages in the order of an index, and goes on where the last round stopped.
 """
 
 import asyncio
 import logging
-import math
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from operator import itemgetter
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.process_life import PingResult, confirmed_life
 from fairlead_projector import database, metrics
 from fairlead_projector.database import SWEEP_LOCK, Connection, query
-from fairlead_schema.ids import TenantId
+from fairlead_projector.stalls import StallDetector
+from fairlead_schema.ids import RunnerId, TenantId
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 
 log = logging.getLogger(__name__)
 
-MOVING_MAX: Final = 20_000
-WAKES_MAX: Final = 500
-BACK_OFF_S_MAX: Final = 60.0
-# Sums over tenants cost more than the rest of a sweep, and limits rise rarely.
-AFFORDABLE_S: Final = 5.0
-# After this many refusals the queued wake counts as lost. A living owner keeps its wake for as
-# long as a turn takes, so an owned session needs more refusals.
-REFUSALS_MAX: Final = 2
-REFUSALS_OWNED_MAX: Final = 4
-
-
-@dataclass(slots=True)
-class StalledSession:
-    """A session that does not move: its seq, and when to wake it next."""
-
-    seq: int
-    due_at: float
-    delay_s: float
-    refusals: int = 0
-
-
-class StallDetector:
-    """Tells which sessions with work do not move. Pure: time is an argument."""
-
-    def __init__(self, *, age_s: float) -> None:
-        self._age_s = age_s
-        self._sessions: dict[Address, StalledSession] = {}
-
-    def due(self, moving: Iterable[tuple[Address, int]], *, now: float) -> list[Address]:
-        """The sessions to wake now, at most WAKES_MAX. Of each tenant, the longest due come first."""
-        self._sessions = {at: self._update(at, seq, now) for at, seq in moving}
-        due = sorted(
-            (session.due_at, at) for at, session in self._sessions.items() if session.due_at <= now
-        )
-        chosen = _round_robin(at for _due_at, at in due)[:WAKES_MAX]
-        for at in chosen:
-            session = self._sessions[at]
-            session.due_at = now + session.delay_s
-            session.delay_s = min(session.delay_s * 2, BACK_OFF_S_MAX)
-        return chosen
-
-    def count_refusal(self, at: Address, *, owned: bool) -> bool:
-        """Count a refused wake. True: the wake that is queued already counts as lost."""
-        session = self._sessions[at]
-        session.refusals += 1
-        return session.refusals >= (REFUSALS_OWNED_MAX if owned else REFUSALS_MAX)
-
-    def _update(self, at: Address, seq: int, now: float) -> StalledSession:
-        session = self._sessions.get(at)
-        if session is not None and session.seq == seq:
-            return session
-        return StalledSession(seq, due_at=now + self._age_s, delay_s=max(self._age_s, 1.0))
-
-
-def _round_robin(due: Iterable[Address]) -> list[Address]:
-    """The first session of each tenant, then the second of each, so that no tenant crowds out others."""
-    counts: Counter[TenantId] = Counter()
-    ranked: list[tuple[int, Address]] = []
-    for at in due:
-        ranked.append((counts[at.tenant], at))
-        counts[at.tenant] += 1
-    return [at for _rank, at in sorted(ranked, key=itemgetter(0))]
+PAGE_ROWS: Final = 2_000
+PAGES_MAX: Final = 10
+AFFORDABLE_ROWS: Final = 100
+AFFORDABLE_PAGES_MAX: Final = 100
+PING_TIMEOUT_S: Final = 0.5
+PINGS_MAX: Final = 64
+# So many tenants in a row whose lanes refuse a wake mean that the queue itself is away.
+FAILED_TENANTS_MAX: Final = 10
 
 
 class TenantBudgets(NamedTuple):
@@ -108,54 +55,149 @@ async def sweep(
     on_healthy: Callable[[], None],
 ) -> None:
     """Sweep until something fails. One process does this at a time; the others wait."""
-    stalls, affordable, looked_at = (
-        StallDetector(age_s=age_s),
-        list[tuple[Address, int]](),
-        -math.inf,
-    )
     async with await database.connect(dsn) as connection:
         while not await database.try_lock(connection, SWEEP_LOCK):
             on_healthy()
             await asyncio.sleep(interval_s)
+        moving = MovingSessions(connection)
+        affordable = AffordableSessions(connection, tenant_budgets)
+        waker = StallWaker(eventlog)
+        for_moving, for_affordable = StallDetector(age_s=age_s), StallDetector(age_s=age_s)
         while True:
-            (moving, owned), now = await _load_moving(connection), time.monotonic()
-            if now - looked_at >= AFFORDABLE_S:
-                affordable, looked_at = await _load_affordable(connection, tenant_budgets), now
-            for at in stalls.due([*moving, *affordable], now=now):
-                if await eventlog.wakes.wake(at):
-                    metrics.WOKEN.inc()
-                    log.info("stalled session woken", extra={"session_id": at.session_id})
-                elif stalls.count_refusal(at, owned=at in owned) and await eventlog.wakes.renew(at):
-                    metrics.WOKEN.inc()
-                    log.warning("wake lost: sent again", extra={"session_id": at.session_id})
+            owners, now = await moving.watch(for_moving, now=time.monotonic()), time.monotonic()
+            await affordable.watch(for_affordable, now=now)
+            await waker.wake_due(for_moving, owners, now=now)
+            await waker.wake_due(for_affordable, {}, now=now)
             on_healthy()
             await asyncio.sleep(interval_s)
 
 
-async def _load_affordable(
-    connection: Connection, limits: TenantBudgets
-) -> list[tuple[Address, int]]:
-    """Sessions that rest over a budget although the budget allows more now."""
-    cursor = await connection.execute(
-        query("load_affordable"),
-        {
-            "limit": MOVING_MAX,
-            "tenants": list(limits.tenants),
-            "costs": list(limits.costs),
-            "tokens": list(limits.tokens),
-        },
-    )
-    return [(Address(tenant, id_), seq) for tenant, id_, seq in await cursor.fetchall()]
+class _PageKey(NamedTuple):
+    """The place in the order of the index after which a page begins."""
+
+    look_at: int
+    tenant: TenantId
+    session_id: str
 
 
-async def _load_moving(
-    connection: Connection,
-) -> tuple[list[tuple[Address, int]], frozenset[Address]]:
-    """The sessions that should move, each with its seq, and the owned ones among them."""
-    cursor = await connection.execute(
-        query("load_moving"), {"limit": MOVING_MAX, "now": ids.now_ms()}
-    )
-    rows = [
-        (Address(tenant, id_), seq, owned) for tenant, id_, seq, owned in await cursor.fetchall()
-    ]
-    return [row[:2] for row in rows], frozenset(at for at, _seq, owned in rows if owned)
+_FIRST_PAGE: Final = _PageKey(-1, "", "")
+
+
+class MovingSessions:
+    """The sessions that should move, in laps of bounded pages."""
+
+    def __init__(self, connection: Connection, *, page_rows: int = PAGE_ROWS) -> None:
+        self._connection = connection
+        self._page_rows = page_rows
+        self._after = _FIRST_PAGE
+
+    async def watch(self, stalls: StallDetector, *, now: float) -> dict[Address, RunnerId]:
+        """Show the next pages to the detector; the answer says who owns the owned sessions."""
+        owners: dict[Address, RunnerId] = {}
+        for _page in range(PAGES_MAX):
+            rows = await self._load_page()
+            stalls.watch([(Address(row[0], row[1]), row[2]) for row in rows], now=now)
+            owners |= {Address(row[0], row[1]): row[3] for row in rows if row[3] is not None}
+            if len(rows) < self._page_rows:
+                metrics.MOVING.set(stalls.end_lap())
+                self._after = _FIRST_PAGE
+                break
+            tenant, session_id, _seq, _owner, look_at = rows[-1]
+            self._after = _PageKey(look_at, tenant, session_id)
+        return owners
+
+    async def _load_page(self) -> list[tuple[TenantId, str, int, RunnerId | None, int]]:
+        parameters = {**self._after._asdict(), "now": ids.now_ms(), "limit": self._page_rows}
+        cursor = await self._connection.execute(query("load_moving"), parameters, prepare=False)
+        return await cursor.fetchall()
+
+
+class AffordableSessions:
+    """The sessions that rest over a budget although the budget allows more now, in laps of pages."""
+
+    def __init__(self, connection: Connection, budgets: TenantBudgets) -> None:
+        self._connection = connection
+        self._budgets = budgets
+        self._pages: deque[tuple[TenantId, str]] = deque()
+        """What is left of the lap: tenants, each with the session after which its page begins."""
+
+    async def watch(self, stalls: StallDetector, *, now: float) -> None:
+        """Show the next pages to the detector. Tenants take turns."""
+        if not self._pages:
+            stalls.end_lap()
+            self._pages.extend((tenant, "") for tenant in await self._load_tenants())
+        for _page in range(min(len(self._pages), AFFORDABLE_PAGES_MAX)):
+            tenant, after = self._pages.popleft()
+            rows = await self._load_page(tenant, after)
+            stalls.watch(rows, now=now)
+            if len(rows) == AFFORDABLE_ROWS:
+                self._pages.append((tenant, rows[-1][0].session_id))
+
+    async def _load_tenants(self) -> list[TenantId]:
+        limits = {name: list(values) for name, values in self._budgets._asdict().items()}
+        cursor = await self._connection.execute(query("load_affordable_tenants"), limits)
+        return [tenant for (tenant,) in await cursor.fetchall()]
+
+    async def _load_page(self, tenant: TenantId, after: str) -> list[tuple[Address, int]]:
+        parameters = {"tenant": tenant, "session_id": after, "limit": AFFORDABLE_ROWS}
+        cursor = await self._connection.execute(query("load_affordable"), parameters, prepare=False)
+        return [(Address(tenant, id_), seq) for tenant, id_, seq in await cursor.fetchall()]
+
+
+class StallWaker:
+    """Wakes sessions that stand still. A tenant whose lane refuses wakes does not stop the others."""
+
+    def __init__(self, eventlog: EventLog) -> None:
+        self._eventlog = eventlog
+
+    async def wake_due(
+        self, stalls: StallDetector, owners: Mapping[Address, RunnerId], *, now: float
+    ) -> None:
+        """Wake every due session. Raises LogError if no tenant's lane takes a wake."""
+        due = stalls.take_due(now=now)
+        lives = await self._ask_owners(owners[at] for at in due if at in owners)
+        failures: dict[TenantId, LogError] = {}
+        any_succeeded = False
+        for at in due:
+            if at.tenant not in failures:
+                try:
+                    await self._wake(at, stalls, lives.get(owners.get(at, "")))
+                    any_succeeded = True
+                    continue
+                except LogError as error:
+                    failures[at.tenant] = error
+            stalls.retry_soon(at, now=now)
+            if len(failures) >= FAILED_TENANTS_MAX and not any_succeeded:
+                break
+        _report(failures)
+        if failures and not any_succeeded:
+            raise next(iter(failures.values()))
+
+    async def _ask_owners(self, runners: Iterable[RunnerId]) -> dict[RunnerId, PingResult]:
+        """Whether each runner lives. One runner owns many sessions and is asked once."""
+        slots, liveness = asyncio.Semaphore(PINGS_MAX), self._eventlog.liveness
+
+        async def ask(runner: RunnerId) -> tuple[RunnerId, PingResult]:
+            async with slots:
+                return runner, await confirmed_life(liveness, runner, timeout_s=PING_TIMEOUT_S)
+
+        return dict(await asyncio.gather(*map(ask, dict.fromkeys(runners))))
+
+    async def _wake(
+        self, at: Address, stalls: StallDetector, owner_life: PingResult | None
+    ) -> None:
+        wakes = self._eventlog.wakes
+        if await wakes.wake(at):
+            metrics.WOKEN.inc()
+            log.info("stalled session woken", extra={"session_id": at.session_id})
+        elif stalls.count_refusal(at, owner_life) and await wakes.renew(at):
+            metrics.WOKEN.inc()
+            log.warning("wake lost: sent again", extra={"session_id": at.session_id})
+
+
+def _report(failures: Mapping[TenantId, LogError]) -> None:
+    for tenant, error in failures.items():
+        log.warning(
+            "stalled sessions of a tenant could not be woken: the sweep tries again",
+            extra={"tenant": tenant, "reason": str(error)},
+        )

@@ -153,6 +153,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _FOLLOW_SHARDS
     + may.purge(SNAPSHOTS.name)
     + _RENEW_WAKES
+    + _PING
     + _REMOVE_OUTPUTS
     + _DEAD_LETTERS
     + _DESCRIBE_ITSELF
