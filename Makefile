@@ -2,7 +2,7 @@
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 RUN := $(UV) run --locked --no-sync
 
-.PHONY: check sync format lint types layers unit integration test demo up bench coverage chaos soak sbom audit
+.PHONY: check sync format lint types layers unit integration test demo up bench coverage chaos soak growth sbom audit
 
 # Four checks at once: they share two cores, and one runs while another waits.
 check: $(filter .tools/bin/uv,$(UV))
@@ -34,7 +34,7 @@ unit: sync
 
 # The tests wait for timers and processes more than they compute: three at a time suit two cores.
 # Whole stacks take longest and begin first, so that short files fill the end.
-INTEGRATION := tests/chaos tests/integration apps services libs
+INTEGRATION := tests/chaos tests/integration tests/growth apps services libs
 integration: sync
 	$(RUN) pytest -m "integration and not slow" -q -n 3 --dist loadfile --no-loadscope-reorder $(INTEGRATION)
 
@@ -61,6 +61,11 @@ chaos: sync
 soak: sync
 	PYTHONPATH=tests/support $(RUN) python -m tests.chaos.soak $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(NODES),--nodes $(NODES)) $(if $(LOAD),--load $(LOAD))
+
+# What lists, sweeps and budgets cost by the number of sessions; make growth GROWTH=1000,1000000
+GROWTH ?= 1000,10000,100000,1000000
+growth: sync
+	GROWTH=$(GROWTH) $(RUN) pytest tests/growth -q -s -n 0
 
 # What a release contains, as CycloneDX.
 sbom: $(filter .tools/bin/uv,$(UV))

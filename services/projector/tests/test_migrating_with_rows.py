@@ -17,7 +17,7 @@ from services.projector.tests.test_roles import LOGINS, drop_roles
 
 pytestmark = pytest.mark.integration
 
-EARLIER = 6
+EARLIER = 7
 SESSION = (
     "INSERT INTO projection.session (tenant, session_id, seq, position, project_id, title,"
     " directory, tokens, created_at, updated_at)"

@@ -21,7 +21,7 @@ from fairlead_eventlog.slots import Slots
 from fairlead_projector import database
 from fairlead_projector.migrations import migrate
 from fairlead_projector.stalls import REFUSALS_MAX, StallDetector
-from fairlead_projector.sweep import MovingSessions, StallWaker, sweep
+from fairlead_projector.sweep import MovingSessions, StallWaker, SweptRow, sweep
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_testing.nats import Server
@@ -65,13 +65,13 @@ class RecordingWakes:
         self.refused = 0
         self.renewed: list[Address] = []
 
-    async def wake(self, at: Address) -> bool:
-        taken = await self._wakes.wake(at)
+    async def wake(self, at: Address, *, position: int | None = None) -> bool:
+        taken = await self._wakes.wake(at, position=position)
         self.refused += not taken
         return taken
 
-    async def renew(self, at: Address) -> bool:
-        renewed = await self._wakes.renew(at)
+    async def renew(self, at: Address, *, position: int | None = None) -> bool:
+        renewed = await self._wakes.renew(at, position=position)
         self.renewed += [at] * renewed
         return renewed
 
@@ -85,7 +85,7 @@ async def look_for_s(waker: StallWaker, at: Address, owner: str, seconds: int) -
     for now in range(0, seconds, 2):
         stalls.watch([(at, 5)], now=now)
         stalls.end_lap()
-        await waker.wake_due(stalls, {at: owner}, now=now)
+        await waker.wake_due(stalls, {at: SweptRow(1, owner)}, now=now)
 
 
 async def test_a_silent_turn_of_a_runner_that_lives_keeps_its_wake(tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ async def test_a_lap_goes_on_where_the_last_round_stopped(dsn: str) -> None:
     async with await database.connect(dsn) as connection:
         sessions = MovingSessions(connection, page_rows=100)
         for now in range(3):
-            owners = await sessions.watch(stalls, now=now)
-            rounds.append(len(stalls.seen))
-            assert owners == {}
+            rows = await sessions.watch(stalls, now=now)
+            assert set(rows) == set(stalls.seen)
+            rounds.append(len(rows))
             stalls.take_due(now=now)
 
     assert rounds == [1_000, 1_000, 345]
@@ -153,10 +153,10 @@ class RefusingWakes(RecordingWakes):
         super().__init__(self.memory)
 
     @override
-    async def wake(self, at: Address) -> bool:
+    async def wake(self, at: Address, *, position: int | None = None) -> bool:
         if at.tenant == "full":
             raise LogUnavailable("the lane cannot be made")
-        return await super().wake(at)
+        return await super().wake(at, position=position)
 
 
 async def test_a_lane_that_refuses_wakes_does_not_stop_the_others(
@@ -176,8 +176,9 @@ async def test_a_lane_that_refuses_wakes_does_not_stop_the_others(
 
 async def test_a_queue_that_takes_no_wake_at_all_is_told() -> None:
     stalls = StallDetector(age_s=0)
-    stalls.watch([(Address("full", f"ses_{n}"), 1) for n in range(30)], now=0)
+    sessions = [Address("full", f"ses_{n}") for n in range(30)]
+    stalls.watch([(at, 1) for at in sessions], now=0)
     waker = StallWaker(replace(memory_eventlog(), wakes=RefusingWakes()))
 
     with pytest.raises(LogUnavailable):
-        await waker.wake_due(stalls, {}, now=0)
+        await waker.wake_due(stalls, dict.fromkeys(sessions, SweptRow(1)), now=0)

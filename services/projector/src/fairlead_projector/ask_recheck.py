@@ -12,16 +12,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from pydantic import ValidationError
-
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.service_command import send_service_command
 from fairlead_projector import database
 from fairlead_projector.database import ASKS_LOCK, Connection, query
 from fairlead_schema import subjects
-from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.asks import ExpireAsk, PermissionCommand
-from fairlead_schema.errors import InternalFailure, LimitReached, Refused, ServiceUnavailable
+from fairlead_schema.errors import InternalFailure, LimitReached, Refused
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
 from fairlead_schema.permission import SavedPermission
@@ -41,8 +39,6 @@ PROJECTOR: Final = "service:projector"
 ASK_TIMEOUT_S: Final = 5.0
 RETRY_S: Final = 1.0
 RETRY_S_MAX: Final = 60.0
-# Ingest did not decide: these refusals say nothing about the ask.
-_UNDECIDED: Final = (ServiceUnavailable, InternalFailure, LimitReached)
 
 
 class WaitingAsk(NamedTuple):
@@ -88,30 +84,22 @@ class AskSender:
 
     async def send(self, ask: WaitingAsk, verb: str, command: Model) -> bool:
         """Send one command. False: ingest is away, so the rest of the round can wait."""
-        body = command.model_dump_json(by_alias=True).encode()
-        subject, away = subjects.api(ask.at.tenant, verb), False
+        subject, away, reason = subjects.api(ask.at.tenant, verb), False, None
         try:
-            reply = await self._requests.request(
-                subject, body, timeout_s=ASK_TIMEOUT_S, by=PROJECTOR
+            await send_service_command(
+                self._requests, subject, command.wire(), timeout_s=ASK_TIMEOUT_S, by=PROJECTOR
             )
-            reason = _undecided_reason(reply)
         except LogError as error:
-            reason, away = str(error), True
+            away, reason = True, str(error)
+        except (InternalFailure, LimitReached) as undecided:
+            reason = str(undecided)
+        except Refused:
+            pass  # Ingest decided: the ask is answered already, or its session is gone.
         self._tries.note(ask, decided=reason is None, now=time.monotonic())
         if reason is not None:
             extra = {"session_id": ask.at.session_id, "verb": verb, "reason": reason}
             log.warning("ingest could not decide about an ask: it is tried again", extra=extra)
         return not away
-
-
-def _undecided_reason(reply: bytes) -> str | None:
-    """Why ingest could not decide; None if it did."""
-    try:
-        error = CommandAnswer[Any].model_validate_json(reply).error
-    except ValidationError as invalid:
-        return str(invalid)
-    refusal = None if error is None else Refused.from_wire(error)
-    return str(refusal) if isinstance(refusal, _UNDECIDED) else None
 
 
 def may_be_approved(ask: WaitingAsk, saved: Sequence[SavedPermission]) -> bool:

@@ -64,12 +64,20 @@ async def sweep(
         waker = StallWaker(eventlog)
         for_moving, for_affordable = StallDetector(age_s=age_s), StallDetector(age_s=age_s)
         while True:
-            owners, now = await moving.watch(for_moving, now=time.monotonic()), time.monotonic()
-            await affordable.watch(for_affordable, now=now)
-            await waker.wake_due(for_moving, owners, now=now)
-            await waker.wake_due(for_affordable, {}, now=now)
+            now = time.monotonic()
+            moving_rows = await moving.watch(for_moving, now=now)
+            affordable_rows = await affordable.watch(for_affordable, now=now)
+            await waker.wake_due(for_moving, moving_rows, now=now)
+            await waker.wake_due(for_affordable, affordable_rows, now=now)
             on_healthy()
             await asyncio.sleep(interval_s)
+
+
+class SweptRow(NamedTuple):
+    """How far the log of a session is projected, and who owns the session."""
+
+    position: int
+    owner: RunnerId | None = None
 
 
 class _PageKey(NamedTuple):
@@ -91,22 +99,22 @@ class MovingSessions:
         self._page_rows = page_rows
         self._after = _FIRST_PAGE
 
-    async def watch(self, stalls: StallDetector, *, now: float) -> dict[Address, RunnerId]:
-        """Show the next pages to the detector; the answer says who owns the owned sessions."""
-        owners: dict[Address, RunnerId] = {}
+    async def watch(self, stalls: StallDetector, *, now: float) -> dict[Address, SweptRow]:
+        """Show the next pages to the detector; the answer has their rows."""
+        swept: dict[Address, SweptRow] = {}
         for _page in range(PAGES_MAX):
             rows = await self._load_page()
             stalls.watch([(Address(row[0], row[1]), row[2]) for row in rows], now=now)
-            owners |= {Address(row[0], row[1]): row[3] for row in rows if row[3] is not None}
+            swept |= {Address(row[0], row[1]): SweptRow(row[3], row[4]) for row in rows}
             if len(rows) < self._page_rows:
                 metrics.MOVING.set(stalls.end_lap())
                 self._after = _FIRST_PAGE
                 break
-            tenant, session_id, _seq, _owner, look_at = rows[-1]
+            tenant, session_id, *_rest, look_at = rows[-1]
             self._after = _PageKey(look_at, tenant, session_id)
-        return owners
+        return swept
 
-    async def _load_page(self) -> list[tuple[TenantId, str, int, RunnerId | None, int]]:
+    async def _load_page(self) -> list[tuple[TenantId, str, int, int, RunnerId | None, int]]:
         parameters = {**self._after._asdict(), "now": ids.now_ms(), "limit": self._page_rows}
         cursor = await self._connection.execute(query("load_moving"), parameters, prepare=False)
         return await cursor.fetchall()
@@ -121,27 +129,32 @@ class AffordableSessions:
         self._pages: deque[tuple[TenantId, str]] = deque()
         """What is left of the lap: tenants, each with the session after which its page begins."""
 
-    async def watch(self, stalls: StallDetector, *, now: float) -> None:
-        """Show the next pages to the detector. Tenants take turns."""
+    async def watch(self, stalls: StallDetector, *, now: float) -> dict[Address, SweptRow]:
+        """Show the next pages to the detector; the answer has their rows. Tenants take turns."""
+        swept: dict[Address, SweptRow] = {}
         if not self._pages:
             stalls.end_lap()
             self._pages.extend((tenant, "") for tenant in await self._load_tenants())
         for _page in range(min(len(self._pages), AFFORDABLE_PAGES_MAX)):
             tenant, after = self._pages.popleft()
             rows = await self._load_page(tenant, after)
-            stalls.watch(rows, now=now)
+            stalls.watch([(Address(row[0], row[1]), row[2]) for row in rows], now=now)
+            swept |= {Address(row[0], row[1]): SweptRow(row[3]) for row in rows}
             if len(rows) == AFFORDABLE_ROWS:
-                self._pages.append((tenant, rows[-1][0].session_id))
+                self._pages.append((tenant, rows[-1][1]))
+        return swept
 
     async def _load_tenants(self) -> list[TenantId]:
         limits = {name: list(values) for name, values in self._budgets._asdict().items()}
         cursor = await self._connection.execute(query("load_affordable_tenants"), limits)
         return [tenant for (tenant,) in await cursor.fetchall()]
 
-    async def _load_page(self, tenant: TenantId, after: str) -> list[tuple[Address, int]]:
+    async def _load_page(
+        self, tenant: TenantId, after: str
+    ) -> list[tuple[TenantId, str, int, int]]:
         parameters = {"tenant": tenant, "session_id": after, "limit": AFFORDABLE_ROWS}
         cursor = await self._connection.execute(query("load_affordable"), parameters, prepare=False)
-        return [(Address(tenant, id_), seq) for tenant, id_, seq in await cursor.fetchall()]
+        return await cursor.fetchall()
 
 
 class StallWaker:
@@ -151,17 +164,17 @@ class StallWaker:
         self._eventlog = eventlog
 
     async def wake_due(
-        self, stalls: StallDetector, owners: Mapping[Address, RunnerId], *, now: float
+        self, stalls: StallDetector, rows: Mapping[Address, SweptRow], *, now: float
     ) -> None:
         """Wake every due session. Raises LogError if no tenant's lane takes a wake."""
         due = stalls.take_due(now=now)
-        lives = await self._ask_owners(owners[at] for at in due if at in owners)
+        lives = await self._ask_owners(rows[at].owner for at in due)
         failures: dict[TenantId, LogError] = {}
         any_succeeded = False
         for at in due:
             if at.tenant not in failures:
                 try:
-                    await self._wake(at, stalls, lives.get(owners.get(at, "")))
+                    await self._wake(at, rows[at], stalls, lives.get(rows[at].owner))
                     any_succeeded = True
                     continue
                 except LogError as error:
@@ -173,7 +186,9 @@ class StallWaker:
         if failures and not any_succeeded:
             raise next(iter(failures.values()))
 
-    async def _ask_owners(self, runners: Iterable[RunnerId]) -> dict[RunnerId, PingResult]:
+    async def _ask_owners(
+        self, owners: Iterable[RunnerId | None]
+    ) -> dict[RunnerId | None, PingResult]:
         """Whether each runner lives. One runner owns many sessions and is asked once."""
         slots, liveness = asyncio.Semaphore(PINGS_MAX), self._eventlog.liveness
 
@@ -181,16 +196,17 @@ class StallWaker:
             async with slots:
                 return runner, await confirmed_life(liveness, runner, timeout_s=PING_TIMEOUT_S)
 
-        return dict(await asyncio.gather(*map(ask, dict.fromkeys(runners))))
+        runners = dict.fromkeys(owner for owner in owners if owner is not None)
+        return dict(await asyncio.gather(*map(ask, runners)))
 
     async def _wake(
-        self, at: Address, stalls: StallDetector, owner_life: PingResult | None
+        self, at: Address, row: SweptRow, stalls: StallDetector, owner_life: PingResult | None
     ) -> None:
-        wakes = self._eventlog.wakes
-        if await wakes.wake(at):
+        wakes, position = self._eventlog.wakes, row.position
+        if await wakes.wake(at, position=position):
             metrics.WOKEN.inc()
             log.info("stalled session woken", extra={"session_id": at.session_id})
-        elif stalls.count_refusal(at, owner_life) and await wakes.renew(at):
+        elif stalls.count_refusal(at, owner_life) and await wakes.renew(at, position=position):
             metrics.WOKEN.inc()
             log.warning("wake lost: sent again", extra={"session_id": at.session_id})
 

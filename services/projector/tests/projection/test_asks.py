@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_projector.database import connect, query
+from fairlead_projector.database import connect
 from fairlead_projector.projection import log_entries, row_changes
 from fairlead_projector.projection.rebuild import digest, rebuild
 from fairlead_projector.projection.rows import AskKey, ProjectedSession, SessionRow
+from fairlead_projector.stalls import StallDetector
+from fairlead_projector.sweep import MovingSessions
 from fairlead_schema.events import (
     InterruptRequested,
     PermissionAsked,
@@ -195,6 +197,6 @@ async def test_the_sweep_leaves_alone_what_waits_for_people(
         await projection.wait_until(projection.is_caught_up)
 
     async with await connect(projection.dsn) as connection:
-        cursor = await connection.execute(query("load_moving"), {"limit": 10, "now": 1})
-        moving = [row[1] for row in await cursor.fetchall()]
-    assert moving == ["ses_2"]
+        stalls = StallDetector(age_s=0)
+        await MovingSessions(connection).watch(stalls, now=0)
+    assert stalls.seen == [OTHER]

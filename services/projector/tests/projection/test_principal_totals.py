@@ -169,7 +169,7 @@ async def test_sessions_of_an_earlier_release_count_for_nobody_until_a_rebuild(
             " ('default', 'ses_1', 1, 1, 'p', 't', '/w', 1, 1, '{}')"
         )
         for migration in load_migrations()[5:]:
-            await connection.execute(migration.statement)
+            await connection.execute(migration.in_transaction)
     upgraded = await load(projection, ANN)
 
     await rebuild(projection.dsn, log_builder.eventlog, progress=lambda _progress: None)

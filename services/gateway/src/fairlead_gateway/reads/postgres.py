@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
@@ -20,6 +21,7 @@ from fairlead_gateway.reads.read_model import (
     SessionAnchor,
     SessionFilter,
 )
+from fairlead_gateway.reads.session_lists import list_parameters, list_statement
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
@@ -32,9 +34,9 @@ PING_TIMEOUT_S: Final = 1.0
 ACQUIRE_TIMEOUT_S: Final = 1.0
 # The pool gives up on a failed connection this soon, so that the next ping tries again.
 RECONNECT_S: Final = 1.0
+# A directory with at least every second ask fills a list from so many asks.
+NEAR_ASKS: Final = 2 * ASKS_MAX
 _SEQ_MAX: Final = 2**63 - 1
-# Sorts after every id: ids are ASCII, and this is the last code point of Unicode.
-_ID_MAX: Final = "\U0010ffff"
 _QUERIES: Final = {"asc": "ascending", "desc": "descending"}
 
 Pool: TypeAlias = AsyncConnectionPool[psycopg.AsyncConnection[DictRow]]
@@ -100,20 +102,14 @@ class PostgresReadModel:
         after: SessionAnchor | None,
         limit: int,
     ) -> Sequence[SessionInfo]:
-        first = SessionAnchor(-1, "") if order == "asc" else SessionAnchor(_SEQ_MAX, _ID_MAX)
-        start = after or first
-        parameters: Parameters = {
-            "tenant": tenant,
-            "workspace": wanted.workspace,
-            "directory": wanted.directory,
-            "project": wanted.project,
-            "search": wanted.search,
-            "after_time": start.time,
-            "after_id": start.id,
-            "limit": limit,
-        }
-        sessions = await self._fetch_all(f"sessions_{_QUERIES[order]}", parameters)
-        return [rows.session_from_row(row) for row in sessions]
+        parameters = list_parameters(tenant, wanted, order=order, after=after, limit=limit)
+        name = "sessions_near" if wanted.search else "sessions"
+        found = await self._fetch_list(list_statement(name, wanted, order), parameters)
+        if wanted.search and len(found) < limit:
+            # Few titles contain the text, so their index finds all of them at once.
+            statement = list_statement("sessions_by_title", wanted, order)
+            found = await self._fetch_list(statement, parameters)
+        return [rows.session_from_row(row) for row in found]
 
     async def active(self, tenant: TenantId) -> Sequence[SessionId]:
         return [row["session_id"] for row in await self._fetch_all("active", {"tenant": tenant})]
@@ -150,9 +146,14 @@ class PostgresReadModel:
             "tenant": tenant,
             "kind": kind,
             "directory": directory,
+            "near": NEAR_ASKS,
             "limit": ASKS_MAX,
         }
-        return [row["request"] for row in await self._fetch_all("asks", parameters)]
+        name = "asks" if directory is None else "asks_near"
+        found = await self._fetch_list(query(name), parameters)
+        if directory is not None and len(found) < ASKS_MAX:
+            found = await self._fetch_list(query("asks_in_directory"), parameters)
+        return [row["request"] for row in found]
 
     async def child_asks(self, at: Address, kind: AskKind) -> Sequence[Mapping[str, Any]]:
         parameters: Parameters = {**_session_key(at), "kind": kind, "limit": ASKS_MAX}
@@ -168,18 +169,33 @@ class PostgresReadModel:
         return result[0] if result else None
 
     async def _fetch_all(self, name: str, parameters: Parameters) -> list[dict[str, Any]]:
+        self._check_available()
+        return await self._execute(query(name), parameters, self._timeout_s)
+
+    async def _fetch_list(
+        self, statement: bytes | sql.Composed, parameters: Parameters
+    ) -> list[dict[str, Any]]:
+        """Fetch a list whose best plan depends on the values: they are planned for each time."""
+        self._check_available()
+        return await self._execute(statement, parameters, self._timeout_s, prepare=False)
+
+    def _check_available(self) -> None:
         if self._complaint is not None:
             raise ReadsUnavailable(self._complaint)
-        return await self._execute(name, parameters, self._timeout_s)
 
     async def _execute(
-        self, name: str, parameters: Parameters, timeout_s: float
+        self,
+        statement: bytes | sql.Composed,
+        parameters: Parameters,
+        timeout_s: float,
+        *,
+        prepare: bool | None = None,
     ) -> list[dict[str, Any]]:
         if self._pool is None:
             raise ReadsUnavailable("not open")
         try:
             async with asyncio.timeout(timeout_s), self._pool.connection() as connection:
-                cursor = await connection.execute(query(name), parameters)
+                cursor = await connection.execute(statement, parameters, prepare=prepare)
                 return await cursor.fetchall()
         except TimeoutError as error:
             raise ReadsUnavailable(f"no answer within {timeout_s} s") from error
@@ -195,7 +211,7 @@ class PostgresReadModel:
     async def _ping(self) -> None:
         while True:
             try:
-                await self._execute("ping", {}, PING_TIMEOUT_S)
+                await self._execute(query("ping"), {}, PING_TIMEOUT_S)
                 self._complaint = None
             except ReadsUnavailable as error:
                 self._complaint = str(error)

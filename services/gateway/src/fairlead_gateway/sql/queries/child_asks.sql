@@ -10,8 +10,14 @@ WITH RECURSIVE below AS (
      WHERE child.tenant = %(tenant)s
 )
 SELECT ask.request
-  FROM read.session_ask AS ask
-  JOIN below USING (session_id)
- WHERE ask.tenant = %(tenant)s AND ask.kind = %(kind)s
+  FROM below
+ CROSS JOIN LATERAL (
+       SELECT request, asked_at, request_id
+         FROM read.session_ask
+        WHERE session_ask.tenant = %(tenant)s
+          AND session_ask.session_id = below.session_id
+          AND session_ask.kind = %(kind)s
+       OFFSET 0
+       ) AS ask
  ORDER BY ask.asked_at, ask.request_id
  LIMIT %(limit)s;

@@ -1,6 +1,6 @@
 -- A page of the sessions of a tenant that rest over a budget although their own budget allows more.
 -- The reason is a literal, and the condition repeats that of the index session_affordable.
-SELECT tenant, session_id, seq
+SELECT tenant, session_id, seq, position
   FROM projection.session
  WHERE tenant = %(tenant)s
    AND session_id > %(session_id)s

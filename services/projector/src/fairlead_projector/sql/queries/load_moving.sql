@@ -1,6 +1,6 @@
 -- A page of the sessions that should be moving by now, after a key. The condition and the expression
 -- repeat those of the index session_to_look_at, which keeps sessions that wait out of sight.
-SELECT tenant, session_id, seq, owner,
+SELECT tenant, session_id, seq, position, owner,
        CASE WHEN interrupted THEN 0 ELSE coalesce(wake_at, 0) END AS look_at
   FROM projection.session
  WHERE broken IS NULL
