@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import shlex
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -88,6 +90,26 @@ async def until_counted(up: Stack, tenant: str, principal: str, **wanted: int) -
             if {name: found[name] for name in wanted} == wanted:
                 return
             await asyncio.sleep(0.05)
+
+
+async def test_a_burst_over_several_runners_exceeds_a_quota_by_no_more_than_their_number() -> None:
+    """B11: the bound of docs/adr/0034. A runner that is killed keeps no permit."""
+    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
+        place = Path(directory)
+        options: dict[str, Any] = {"sim": True, "relaxed": True, "scale": {"runner": 2}}
+        async with stack(place / "state", config=write_config(place, CONFIG), **options) as up:
+            crowd = [await open_session(up, "turns", ANN) for _ in range(6)]
+            for session in crowd:
+                await say(up, "turns", session, "[[sim: first_byte_ms=300]] one of many")
+            await up.until(crowd[0], "execution.claimed", tenant="turns")
+            os.kill(up.up.services["runner"][0], signal.SIGKILL)
+
+            logs = [await up.until(id_, "step.ended", tenant="turns") for id_ in crowd]
+
+    # The turn of the killed runner was claimed twice and ended once.
+    assert 1 <= widest(logs, "execution.claimed", "step.ended") <= 2 + 1
+    for log in logs:
+        check_log(log)
 
 
 def probe_call(delay_ms: int) -> str:
