@@ -33,7 +33,8 @@ ROUTE_USER: Final = "node"
 class RouteAccess:
     """How the nodes of a cluster reach each other. Nobody else knows the password."""
 
-    ports: tuple[int, ...]
+    addresses: tuple[str, ...]
+    """Host and port of each node's listener for the others."""
     password: str = field(repr=False)
 
 
@@ -48,6 +49,7 @@ class NatsServer:
     index: int = 0
     routes: RouteAccess | None = None
     """None: it is the only server."""
+    host: str = LOOPBACK
 
     @property
     def directory(self) -> Path:
@@ -57,11 +59,11 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        return f"nats://{LOOPBACK}:{self.port}"
+        return f"nats://{self.host}:{self.port}"
 
     @property
     def monitor_url(self) -> str:
-        return f"http://{LOOPBACK}:{self.monitor_port}"
+        return f"http://{self.host}:{self.monitor_port}"
 
     @property
     def config_path(self) -> Path:
@@ -79,8 +81,8 @@ class NatsServer:
 # Written by `fairlead up`; changes are lost.
 include "{"./" if alone else "../"}keys/auth.conf"
 server_name: {"fairlead" if alone else f"fairlead-{self.index}"}
-listen: "{LOOPBACK}:{self.port}"
-http: "{LOOPBACK}:{self.monitor_port}"
+listen: "{self.host}:{self.port}"
+http: "{self.host}:{self.monitor_port}"
 pid_file: {_quote(self.pid_path)}
 max_payload: 8MB
 jetstream {{
@@ -93,11 +95,11 @@ jetstream {{
 def _cluster(routes: RouteAccess, index: int) -> str:
     """The part of the configuration by which a node finds the others."""
     access = f"{ROUTE_USER}:{routes.password}"
-    urls = ", ".join(f'"nats://{access}@{LOOPBACK}:{port}"' for port in routes.ports)
+    urls = ", ".join(f'"nats://{access}@{address}"' for address in routes.addresses)
     return f"""\
 cluster {{
   name: fairlead
-  listen: "{LOOPBACK}:{routes.ports[index]}"
+  listen: "{routes.addresses[index]}"
   authorization {{ user: {ROUTE_USER}, password: "{routes.password}" }}
   routes: [{urls}]
 }}
@@ -128,18 +130,18 @@ async def prepare(server: NatsServer) -> ProcessSpec:
     )
 
 
-async def why_not_ready(port: int) -> str | None:
+async def why_not_ready(port: int, host: str = LOOPBACK) -> str | None:
     """Why the server on this port is not ready; None when it is."""
     try:
-        info = await asyncio.wait_for(read_info(port), PROBE_TIMEOUT_S)
+        info = await asyncio.wait_for(read_info(port, host), PROBE_TIMEOUT_S)
     except (OSError, TimeoutError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
     return None if info.get("jetstream") else "JetStream is not up yet"
 
 
-async def read_info(port: int) -> dict[str, Any]:
+async def read_info(port: int, host: str = LOOPBACK) -> dict[str, Any]:
     """The INFO that a NATS server sends first. Raises OSError, ValueError, TypeError."""
-    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    reader, writer = await asyncio.open_connection(host, port)
     try:
         line = await reader.readline()
     finally:

@@ -12,7 +12,7 @@ import httpx
 from fairlead_cli.embedded import nats
 from fairlead_cli.embedded.nats import NatsServer, RouteAccess
 from fairlead_cli.embedded.nats_auth import key_directory
-from fairlead_cli.embedded.ports import free_ports
+from fairlead_cli.embedded.ports import LOOPBACK, free_ports
 from fairlead_cli.embedded.private_files import make_private_directory, write_private
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import POLL_S, SupervisedProcess
@@ -104,7 +104,8 @@ def plan_cluster(state: StateDirectory, count: int, *, relaxed: bool = False) ->
         port, monitor_port = free_ports(2)
         return NatsCluster((NatsServer(state, port, monitor_port, relaxed=relaxed),))
     ports = free_ports(PORTS_PER_NODE * count)
-    routes = RouteAccess(tuple(ports[2 * count :]), _route_password(state))
+    listeners = tuple(f"{LOOPBACK}:{port}" for port in ports[2 * count :])
+    routes = RouteAccess(listeners, _route_password(state))
     nodes = tuple(
         NatsServer(state, ports[index], ports[count + index], relaxed, index, routes)
         for index in range(count)
@@ -134,7 +135,7 @@ def nodes_of(state: StateDirectory) -> int:
 
 async def why_node_not_ready(node: NatsServer) -> str | None:
     """Why a node is not ready; None when it serves and has caught up with its cluster."""
-    reason = await nats.why_not_ready(node.port)
+    reason = await nats.why_not_ready(node.port, node.host)
     if reason is not None or node.routes is None:
         return reason
     try:

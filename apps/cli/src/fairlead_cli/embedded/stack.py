@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairlead_cli.embedded import services
+from fairlead_cli.embedded import nats_cluster, services
 from fairlead_cli.embedded import state_directory as directory
 from fairlead_cli.embedded.access_key import ensure_key
 from fairlead_cli.embedded.configuration import StackConfig, choose_config
-from fairlead_cli.embedded.nats_cluster import NatsCluster, plan_cluster
+from fairlead_cli.embedded.nats_cluster import NatsCluster
 from fairlead_cli.embedded.ports import LOOPBACK, claim_port, free_ports
 from fairlead_cli.embedded.postgres import server as postgres
 from fairlead_cli.embedded.postgres.access import ADMIN
@@ -116,7 +116,8 @@ class Stack:
     async def _start_servers(
         self, state: StateDirectory, config: StackConfig
     ) -> tuple[NatsCluster, postgres.PostgresServer]:
-        cluster = plan_cluster(state, self._plan.nats_nodes, relaxed=self._plan.relaxed)
+        nodes, relaxed = self._plan.nats_nodes, self._plan.relaxed
+        cluster = nats_cluster.plan_cluster(state, nodes, relaxed=relaxed)
         database = self._database = await postgres.locate_server(state, self._progress)
         self._servers += [
             *cluster.processes(config.config),
