@@ -53,14 +53,15 @@ def offer_tool(world: World) -> None:
     world.eventlog.requests.answerers[subjects.tool_catalog("default")] = answer  # type: ignore[attr-defined]
 
 
-async def wait_for_event(world: World, type_: str) -> SessionEvent:
+async def wait_for_event(world: World, type_: str, *, count: int = 1) -> SessionEvent:
+    """The last of so many events of a type, as soon as the log has it."""
     events: list[SessionEvent] = []
 
     async def look() -> bool:
         events[:] = [event for event in await world.events() if event.type == type_]
-        return bool(events)
+        return len(events) >= count
 
     async with asyncio.timeout(5):
         while not await look():
             await asyncio.sleep(0.001)
-    return events[0]
+    return events[count - 1]

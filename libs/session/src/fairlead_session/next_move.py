@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import MessageId
+from fairlead_schema.message import AssistantMessage
 from fairlead_session.execution.budget import TenantUsage, exceeded_limit
 from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.input.promotion import STEERS_MAX, eligible_inputs
@@ -17,10 +18,11 @@ from fairlead_session.state.turn import Attempt
 
 @dataclass(frozen=True, slots=True)
 class DrainLimits:
-    """Settings that bound a drain. `steps` is the agent's own, and bounds it earlier."""
+    """Settings that bound a drain. `steps` is the `agent`'s own, and bounds it earlier."""
 
     turns_max: int = 25
     steps: int | None = None
+    agent: str | None = None
     recoveries_max: int = 3
     steers_max: int = STEERS_MAX
     repeats_max: int = 5
@@ -190,9 +192,18 @@ def _rest_by_limit(session: Session, limits: DrainLimits, *, fresh: bool) -> Res
         return Rest(
             "repeated-calls", f"the same call was made {session.turn.repeats} times in a row"
         )
-    if session.turn.step >= limits.turns:
+    if session.turn.step >= limits.turns and not _owes_final_step(session, limits):
         return Rest("turn-limit", f"{session.turn.step} provider turns without new input")
     return None
+
+
+def _owes_final_step(session: Session, limits: DrainLimits) -> bool:
+    """Whether an agent with fewer steps took over after them, and has not said its last word yet."""
+    if limits.steps is None or limits.agent is None or session.turn.step >= limits.turns_max:
+        return False
+    messages = (line.message for line in reversed(session.transcript.lines))
+    agents = (message.agent for message in messages if isinstance(message, AssistantMessage))
+    return next(agents, limits.agent) != limits.agent
 
 
 def _rest_if_unknown(limits: DrainLimits) -> Rest | None:

@@ -1,5 +1,7 @@
 """What stops a drain although a turn is owed: limits, budgets, repeated calls, policies."""
 
+from dataclasses import replace
+
 import pytest
 from libs.session.tests.conftest import (
     CREATED,
@@ -153,6 +155,27 @@ def test_an_agent_with_more_steps_than_a_drain_has_turns_ends_with_the_turns() -
 
     assert isinstance(next_move(session, DrainLimits(turns_max=3, steps=9)), Rest)
     assert next_move(session, DrainLimits(turns_max=9, steps=9)) == TakeTurn((), 4)
+
+
+def test_an_agent_that_takes_over_after_its_steps_still_says_its_last_word() -> None:
+    """E-23: a switch to fewer steps leaves one final text step, and no more than the turns."""
+    session = looped(3, same=False)
+    switched = DrainLimits(turns_max=9, steps=2, agent="plan")
+
+    assert next_move(session, switched) == TakeTurn((), 4, final=True)
+    assert isinstance(next_move(session, replace(switched, agent="build")), Rest)
+    assert isinstance(next_move(session, replace(switched, turns_max=3)), Rest)
+    plan = {"agent": "plan"}
+    said = then(
+        session,
+        dispatched(step=4).model_copy(update=plan),
+        step_started().model_copy(update=plan),
+        *call(4),
+        FINISHED,
+        settled(4),
+        step_ended(),
+    )
+    assert isinstance(next_move(said, switched), Rest)
 
 
 def test_a_failed_call_continues_like_one_that_succeeded() -> None:

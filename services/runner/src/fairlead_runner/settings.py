@@ -51,10 +51,12 @@ class RunnerSettings:
 
     def limits(self, session: Session, usage: TenantUsage) -> DrainLimits:
         """The limits of a drain of this session now."""
-        runner, agent = self.config.runner, self.config.agents.get(self.agent(session))
+        runner, name = self.config.runner, self.agent(session)
+        agent = self.config.agents.get(name)
         return DrainLimits(
             turns_max=runner.turns_max,
             steps=agent.steps if agent else None,
+            agent=name,
             recoveries_max=runner.recoveries_max,
             steers_max=runner.steers_max,
             repeats_max=runner.repeats_max,

@@ -7,8 +7,10 @@ import pytest
 from starlette.responses import Response
 
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
+from fairlead_eventlog.process_life import Nudge
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
+    AgentSwitched,
     InterruptRequested,
     ToolDeferred,
     ToolFailed,
@@ -17,6 +19,7 @@ from fairlead_schema.events import (
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_schema.tools.request import ToolRequest
 from services.runner.tests.conftest import (
+    AT,
     World,
     admitted,
     answer_after_first_ping,
@@ -143,6 +146,29 @@ async def test_the_last_step_offers_no_tools_and_runs_none(world: World) -> None
     assert "tools" not in world.provider.requests[0]
     assert world.provider.messages()[-1][0] == "assistant"
     assert (await world.session()).execution.rested == "turn-limit"
+
+
+async def test_an_agent_that_takes_over_late_gets_its_last_step(world: World) -> None:
+    """E-23: a switch to an agent with fewer steps ends in text, not in silence."""
+    offer_tool(world)
+    world.config["agent"] = {"build": {"steps": 9}, "plan": {"steps": 1}}
+    world.provider.replies.extend([call_reply("c1"), call_reply("c2"), text_reply("that is all")])
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    consumer = WakeConsumer(world.context())
+
+    async with run_consumer(consumer):
+        first = await wait_for_event(world, "tool.called")
+        await world.write(tool_succeeded(first, "c1"))
+        consumer.nudge(Nudge(AT))
+        second = await wait_for_event(world, "tool.called", count=2)
+        await world.write(AgentSwitched(message_id="msg_g", agent="plan"))
+        await world.write(tool_succeeded(second, "c2"))
+        consumer.nudge(Nudge(AT))
+        await wait_until(lambda: not world.wakes)
+
+    assert ["tools" in request for request in world.provider.requests] == [True, True, False]
+    assert (await world.session()).execution.rested == "idle"
 
 
 @pytest.mark.parametrize("life", ["alive", "reconnects", "gone", "overdue"])

@@ -42,6 +42,9 @@ class JetStreamToolRegistrations:
                 break
             await asyncio.sleep(pause_s)
             stored = await self._read(tenant)
+        else:
+            # Two workers changed one key, and their news crossed: what is stored counts.
+            self._announced.pop(tenant, None)
         return {key: message.payload for key, message in stored.items()}
 
     async def watch(self, on_change: OnToolsChanged) -> None:
