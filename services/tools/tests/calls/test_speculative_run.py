@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from pydantic_core import to_json
 
-from fairlead_eventlog.ports import START, CommitPage, Head
+from fairlead_eventlog.ports import START, CommitPage, Head, StoredOutput
 from fairlead_schema import subjects
 from fairlead_schema.events import (
     BudgetSet,
@@ -118,6 +119,62 @@ async def test_a_pure_call_that_takes_longer_is_started_while_it_runs(harness: H
 
     assert len(gate.runs) == 1
     assert await commits(harness) == [[ToolStarted], [ToolSucceeded]]
+
+
+async def test_a_quick_call_starts_while_its_large_output_is_stored(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-01: a slow store delays the settlement, not the start."""
+    stored, put = asyncio.Event(), harness.eventlog.outputs.put
+
+    async def put_slowly(*args: Any, **options: Any) -> StoredOutput:  # noqa: ANN401
+        await stored.wait()
+        return await put(*args, **options)
+
+    monkeypatch.setattr(harness.eventlog.outputs, "put", put_slowly)
+
+    async def say_much(_request: EchoInput, _context: CallContext) -> EchoOutput:
+        return EchoOutput(said="much\n" * 100_000)
+
+    echo_tool = tool(execute=say_much, retry="pure")
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+
+    async with run_worker(harness.worker()):
+        await harness.wait_for_starts(1)
+        assert await harness.settlements() == []
+        stored.set()
+        await wait_until(lambda: not harness.jobs)
+
+    assert await commits(harness) == [[ToolStarted], [ToolSucceeded]]
+    (settled,) = [event for event in await harness.events() if isinstance(event, ToolSucceeded)]
+    assert settled.output_paths is not None
+
+
+async def test_a_large_output_of_a_call_that_was_stopped_is_dropped(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-16: an interrupt came before the start, so nobody waits for the store."""
+
+    async def put_never(*_args: Any, **_options: Any) -> StoredOutput:  # noqa: ANN401
+        await asyncio.Event().wait()
+        raise AssertionError("cancelled")
+
+    monkeypatch.setattr(harness.eventlog.outputs, "put", put_never)
+
+    async def say_much(_request: EchoInput, _context: CallContext) -> EchoOutput:
+        await harness.write(InterruptRequested())
+        return EchoOutput(said="much\n" * 100_000)
+
+    echo_tool = tool(execute=say_much, retry="pure")
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: not harness.jobs)
+
+    assert await harness.starts() == []
+    assert await harness.settlements() == []
 
 
 async def test_a_pure_call_that_fails_at_once_keeps_what_it_told(harness: Harness) -> None:

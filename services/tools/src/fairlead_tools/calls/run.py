@@ -68,6 +68,8 @@ class RunPhase:
         self._outputs = outputs
         self._spools = spools
         self._open: set[ToolRun] = set()
+        self._bounding: dict[ToolRun, asyncio.Task[Outcome]] = {}
+        """The outcomes of quick tools that take a while to become what the log may hold."""
         self.is_leaving = False
 
     def prepare(self, runnable: Runnable) -> Ready:
@@ -88,17 +90,25 @@ class RunPhase:
         return Ready(at, call, run, progress, limits, context.principal)
 
     async def run_speculatively(self, ready: Ready) -> Ready:
-        """Start a pure tool and wait a moment. The answer holds the outcome of a tool that succeeded."""
+        """Start a pure tool and wait a moment. The answer holds the outcome of a tool that succeeded.
+
+        A large output is stored beside the start of the call, and the call is settled after both.
+        """
         result = await ready.run.result_within(SPECULATIVE_RUN_S)
         if not isinstance(result, Succeeded):
             return ready
         await ready.progress.flush_output()
-        return replace(ready, outcome=await self._bound(ready, result))
+        bounding = asyncio.create_task(self._bound(ready, result))
+        self._bounding[ready.run] = bounding
+        await asyncio.wait({bounding}, timeout=SPECULATIVE_RUN_S)
+        return replace(ready, outcome=bounding.result()) if bounding.done() else ready
 
     async def run(self, ready: Ready, seq: int) -> RunResult:
         """Run a tool to its end, or until an event after a sequence of the log stops it."""
         if ready.outcome is not None:
             return RunResult(ready.outcome, ready.progress.unwritten)
+        if ready.run in self._bounding:
+            return RunResult(await self._bounding[ready.run], ready.progress.unwritten)
         if self.is_leaving:
             ready.run.stop("leaving")
         try:
@@ -119,6 +129,9 @@ class RunPhase:
     async def close(self, ready: Ready) -> None:
         """Stop the tool if it runs, and remove what it left. A second call does nothing."""
         self._open.discard(ready.run)
+        bounding = self._bounding.pop(ready.run, None)
+        if bounding is not None:
+            await cancel_and_wait(bounding)
         await ready.run.close()
 
     async def _follow(self, ready: Ready, seq: int) -> Outcome | Stopped | Deferred:
