@@ -19,6 +19,7 @@ from fairlead_schema.provider.events import (
     TextEnd,
     ToolCall,
     ToolInputEnd,
+    ToolResult,
 )
 
 JSON = st.recursive(
@@ -184,12 +185,14 @@ def test_what_is_open_at_the_end_is_closed() -> None:
         end(),
     )
 
-    assert [type(event) for event in events[-6:]] == [
+    assert [type(event) for event in events[-8:]] == [
         ReasoningEnd,
         TextEnd,
         ToolInputEnd,
         ToolCall,
         ToolInputEnd,
+        ToolCall,
+        ToolResult,
         StepFinish,
     ]
 

@@ -30,6 +30,7 @@ _KIND_BY_STATUS: Mapping[int, FailureKind] = {
     529: "overloaded",
 }
 _OVERFLOWABLE = frozenset({None, 400, 404, 409, 413, 422})
+_OVER_RATE = frozenset({None, 413, 429})
 _POLICY = re.compile(
     r"content[_ ](?:policy|filter|management policy)|safety (?:system|policy)|moderation",
     re.IGNORECASE,
@@ -154,6 +155,8 @@ def _classify(status: int | None, error: _ErrorDetails, text: str) -> FailureKin
     if status in _OVERFLOWABLE and (
         error.code in overflow.CODES or overflow.mentions_overflow(text)
     ):
+        return "context-overflow"
+    if status in _OVER_RATE and overflow.exceeds_rate_alone(text):
         return "context-overflow"
     if status in {None, 400} and _BAD_KEY.search(text) is not None:
         return "auth"

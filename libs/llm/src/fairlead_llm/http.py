@@ -9,7 +9,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import httpx
 import orjson
@@ -26,6 +26,7 @@ OPENING_BYTES = 16
 # A body read to its end gives its connection back. Waiting longer costs more than a new connection.
 DRAIN_S = 0.25
 
+State = TypeVar("State")
 Events: TypeAlias = tuple[ProviderEvent, ...]
 
 _VERSION = re.compile(r"/v\d\w*(?=/|$)")
@@ -183,18 +184,30 @@ async def _parse_events(
         opening = opening or chunk[:OPENING_BYTES]
         parser, frames = sse.feed(parser, chunk)
         has_frames = has_frames or bool(frames)
-        events: list[ProviderEvent] = []
-        for frame in frames:
-            state, new_events = wire.step(state, frame)
-            events += new_events
+        state, events = _read_frames(wire, state, frames)
         if events:
-            yield tuple(events)
+            yield events
             if isinstance(events[-1], StepFinish | ProviderFailure):
                 return
+    frames = sse.flush(parser)
+    has_frames = has_frames or bool(frames)
+    state, events = _read_frames(wire, state, frames)
+    if events:
+        yield events
     if has_frames or sse.may_be_event_stream(opening):
         yield wire.finish(state)
     else:
         yield (failure.new_failure("malformed-stream", "The body is no event stream"),)
+
+
+def _read_frames(
+    wire: WireProtocol[State], state: State, frames: list[sse.Frame]
+) -> tuple[State, Events]:
+    events: list[ProviderEvent] = []
+    for frame in frames:
+        state, new_events = wire.step(state, frame)
+        events += new_events
+    return state, tuple(events)
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

@@ -35,9 +35,18 @@ _PHRASES = (
     r"^4(?:00|13)\s*(?:status code)?\s*\(no body\)",
 )
 _OVERFLOW = re.compile("|".join(_PHRASES), re.IGNORECASE)
+# One request exceeds what a minute or a day allows: it can never pass as it stands.
+_OVER_RATE = re.compile(
+    r"request too large for model.*tokens per (?:minute|day)", re.IGNORECASE | re.DOTALL
+)
 _THROTTLING = re.compile(
     r"^(?:throttling error|service unavailable):|rate limit|too many requests", re.IGNORECASE
 )
+
+
+def exceeds_rate_alone(text: str) -> bool:
+    """Whether a single request is larger than the provider's rate of tokens. No pause helps."""
+    return _OVER_RATE.search(text) is not None
 
 
 def mentions_overflow(text: str) -> bool:

@@ -55,6 +55,13 @@ def feed(state: ParserState, chunk: bytes) -> tuple[ParserState, list[Frame]]:
     return _buffer((tail, None) if tail else None, len(tail), after_cr), frames
 
 
+def flush(state: ParserState) -> list[Frame]:
+    """The frame at the end of a body, if its last line is complete and only the blank line is missing."""
+    text = _join(state.pieces)
+    frame = _parse_frame(text.removesuffix(b"\n")) if text.endswith(b"\n") else None
+    return [] if frame is None else [frame]
+
+
 def may_be_event_stream(opening: bytes) -> bool:
     """Whether a body with this opening may be an event stream. An empty body may be one."""
     text = opening.removeprefix(_BOM).lstrip(b"\r\n")

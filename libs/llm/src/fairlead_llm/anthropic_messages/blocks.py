@@ -4,7 +4,12 @@ import re
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from fairlead_llm.anthropic_messages.metadata import Block, is_result, read_metadata
+from fairlead_llm.anthropic_messages.metadata import (
+    BLOCKS_BETWEEN,
+    Block,
+    is_result,
+    read_metadata,
+)
 from fairlead_llm.arguments import as_object
 from fairlead_llm.content import result_parts, result_text, unsupported_file_text
 from fairlead_llm.inline_media import inline_media
@@ -29,6 +34,24 @@ class AssistantBlocks:
 
     blocks: list[Block] = field(default_factory=list)
     results: list[Block] = field(default_factory=list)
+    apart: dict[str, tuple[int, Block]] = field(default_factory=dict)
+    """Hosted results that stood apart from their calls: how many blocks between, by call id."""
+
+    def in_order(self) -> list[Block]:
+        """All blocks, with each result as far behind its call as it stood in the answer."""
+        ordered: list[Block] = []
+        places: dict[int, Block] = {}
+        for block in self.blocks:
+            while len(ordered) in places:
+                ordered.append(places.pop(len(ordered)))
+            if block.get("id") in self.apart:
+                between, result = self.apart[block["id"]]
+                place = len(ordered) + between + 1
+                while place in places:
+                    place += 1
+                places[place] = result
+            ordered.append(block)
+        return [*ordered, *(places[place] for place in sorted(places))]
 
 
 def text_block(value: str) -> Block:
@@ -81,7 +104,7 @@ def assistant_blocks(turn: AssistantTurn) -> AssistantBlocks:
                 _add_result(lowered, part, hosted=part.call_id in hosted)
             case _:
                 assert_never(part)
-    return AssistantBlocks(_order_blocks(lowered.blocks), lowered.results)
+    return AssistantBlocks(_order_blocks(lowered.in_order()), lowered.results)
 
 
 def _add_reasoning(blocks: list[Block], part: ReasoningPart) -> None:
@@ -113,7 +136,11 @@ def _add_result(lowered: AssistantBlocks, part: ToolResultPart, *, hosted: bool)
     fields = read_metadata(part.metadata) or {}
     if is_result(fields.get("type")):
         block = {"type": fields["type"], "tool_use_id": part.call_id, "content": part.value}
-        lowered.blocks.append(block | fields)
+        block |= {name: value for name, value in fields.items() if name != BLOCKS_BETWEEN}
+        if fields.get(BLOCKS_BETWEEN):
+            lowered.apart[_wire_id(part.call_id)] = fields[BLOCKS_BETWEEN], block
+        else:
+            lowered.blocks.append(block)
     elif not hosted:
         lowered.results.append(result_block(part))
 

@@ -11,6 +11,8 @@ from fairlead_schema.provider.events import ProviderEvent, ReasoningEnd, Reasoni
 Block: TypeAlias = dict[str, Any]
 Metadata: TypeAlias = dict[str, Any]
 
+# In the metadata of a hosted result: how many blocks stood between the call and this result.
+BLOCKS_BETWEEN = "blocks_between"
 _NAME = "anthropic"
 _RESULT = "tool_result"
 

@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from fairlead_llm import arguments
-from fairlead_llm.anthropic_messages.metadata import hidden_reasoning, is_result, native_metadata
+from fairlead_llm.anthropic_messages.metadata import (
+    BLOCKS_BETWEEN,
+    hidden_reasoning,
+    is_result,
+    native_metadata,
+)
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ReasoningChunk,
@@ -94,7 +99,7 @@ def apply_delta(block: OpenBlock, delta: dict[str, Any]) -> tuple[OpenBlock, Eve
             return replace(block, raw=block.raw | fields), ()
 
 
-def end(block: OpenBlock, open_hosted_calls: frozenset[str], *, complete: bool = True) -> Events:
+def end(block: OpenBlock, open_hosted_calls: Mapping[str, int], *, complete: bool = True) -> Events:
     """End a block. `open_hosted_calls` are the hosted calls of this answer without a result."""
     match block.kind:
         case "text":
@@ -145,7 +150,7 @@ def _call_metadata(block: OpenBlock) -> dict[str, Any] | None:
     return None if rest == {"type": "tool_use"} else native_metadata(**rest)
 
 
-def _end_opaque(block: OpenBlock, open_hosted_calls: frozenset[str]) -> Events:
+def _end_opaque(block: OpenBlock, open_hosted_calls: Mapping[str, int]) -> Events:
     """End a hosted result, redacted thinking, or an unknown block, which goes back unchanged.
 
     The result of a call before a pause belongs to no call of this answer.
@@ -154,17 +159,23 @@ def _end_opaque(block: OpenBlock, open_hosted_calls: frozenset[str]) -> Events:
         return hidden_reasoning(block.id, redactedData=block.raw.get("data"))
     id_ = block.raw.get("tool_use_id")
     if is_result(block.type) and id_ in open_hosted_calls:
-        return (_hosted_result(str(id_), block.raw),)
+        between = block.index - open_hosted_calls[str(id_)] - 1
+        return (_hosted_result(str(id_), block.raw, between),)
     return hidden_reasoning(block.id, block=block.raw)
 
 
-def _hosted_result(id_: str, raw: dict[str, Any]) -> ToolResult:
-    """A hosted result. An error keeps its content as metadata, because the log keeps only text."""
+def _hosted_result(id_: str, raw: dict[str, Any], between: int) -> ToolResult:
+    """A hosted result. An error keeps its content as metadata, because the log keeps only text.
+
+    `between` counts the blocks since the call. A later request puts the result back in its place.
+    """
     content = raw.get("content")
     kind = content.get("type") if isinstance(content, dict) else None
     error = raw.get("is_error") is True or str(kind).endswith("_tool_result_error")
     left_out = {"tool_use_id"} if error else {"tool_use_id", "content"}
     rest = {name: value for name, value in raw.items() if name not in left_out}
+    if between > 0:
+        rest[BLOCKS_BETWEEN] = between
     return ToolResult(id_, content, error=error, metadata=native_metadata(**rest))
 
 

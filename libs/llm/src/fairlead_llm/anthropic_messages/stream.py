@@ -32,7 +32,8 @@ class AnthropicState:
 
     open_blocks: tuple[OpenBlock, ...] = ()
     block_count: int = 0
-    open_hosted_calls: frozenset[str] = frozenset()
+    open_hosted_calls: Mapping[str, int] = field(default_factory=dict)
+    """The hosted calls without a result, with the index of their block."""
     has_local_calls: bool = False
     message: dict[str, Any] | None = None
     usage: dict[str, Any] = field(default_factory=dict)
@@ -128,9 +129,10 @@ def _on_block_stop(state: AnthropicState, event: dict[str, Any], *, complete: bo
     if ending.kind == "call" and ending.type == "tool_use":
         has_local_calls = True
     elif ending.kind == "call":
-        hosted_calls |= {ending.id}
+        hosted_calls = {**hosted_calls, ending.id: ending.index}
     elif ending.kind == "opaque":
-        hosted_calls -= {ending.raw.get("tool_use_id")}
+        answered = ending.raw.get("tool_use_id")
+        hosted_calls = {id_: at for id_, at in hosted_calls.items() if id_ != answered}
     state = replace(
         state,
         open_blocks=tuple(block for block in state.open_blocks if block is not ending),

@@ -4,13 +4,14 @@ The API sends no block ends. Text and reasoning end when the kind changes, tool 
 first finish reason, and the step ends at `[DONE]`, because usage may follow the finish reason.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from fairlead_llm import failure
 from fairlead_llm.json_reader import load_json
 from fairlead_llm.openai_chat import calls, reasoning, usage
 from fairlead_llm.openai_chat.calls import StreamingCall
+from fairlead_llm.openai_chat.content import read_content
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider.events import (
     Finish,
@@ -36,6 +37,11 @@ _FINISHES: dict[str, Finish] = {
 }
 
 
+# What vendors say about an answer: pages, tools that they ran, marked passages.
+_SOURCES = frozenset({"citations", "search_results", "executed_tools", "annotations"})
+_GROWING = frozenset({"annotations", "executed_tools"})
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """The open block of text or reasoning."""
@@ -57,6 +63,8 @@ class ChatState:
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     answer: dict[str, Any] | None = None
+    sources: dict[str, Any] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
     ended: bool = False
 
 
@@ -86,7 +94,7 @@ def step(state: ChatState, frame: Frame) -> Step:
     choice = choices[0] if isinstance(choices, list) and choices else {}
     if not isinstance(choice, dict):
         return _fail_malformed(state, "A choice is not a JSON object")
-    return _read_choice(_note_answer(state, chunk), choice)
+    return _read_choice(_note_sources(_note_answer(state, chunk), chunk), choice)
 
 
 def finish(state: ChatState) -> Events:
@@ -122,16 +130,45 @@ def _read_delta(state: ChatState, delta: dict[str, Any]) -> Step:
     events: Events = ()
     if delta.get("reasoning_content") or delta.get("reasoning") or delta.get("reasoning_details"):
         state, events = _add_reasoning(state, delta)
-    text = delta.get("content") or delta.get("refusal")
-    if text and isinstance(text, str):
-        state, start_events = _open_block(state, "text")
-        assert state.block is not None, "a block was just opened"
-        events = (*events, *start_events, TextChunk(state.block.id, text))
+    content = delta.get("content") or delta.get("refusal")
+    if content:
+        state, content_events = _add_content(state, content)
+        events += content_events
+    state = _note_sources(state, delta)
     fragments = delta.get("tool_calls")
     if fragments and isinstance(fragments, list):
         state, call_events = _add_calls(state, fragments)
         events += call_events
     return state, events
+
+
+def _add_content(state: ChatState, content: object) -> Step:
+    events: Events = ()
+    for kind, text in read_content(content):
+        if kind == "unknown":
+            state = replace(state, unread=(*state.unread, text))
+            continue
+        state, start_events = _open_block(state, kind)
+        assert state.block is not None, "a block was just opened"
+        chunk = TextChunk if kind == "text" else ReasoningChunk
+        events = (*events, *start_events, chunk(state.block.id, text))
+    return state, events
+
+
+def _note_sources(state: ChatState, fields: dict[str, Any]) -> ChatState:
+    """Keep what the provider says about its sources and its own tools, for the end of the step."""
+    if _SOURCES.isdisjoint(fields):
+        return state
+    sources = {name: fields[name] for name in _SOURCES if isinstance(fields.get(name), list)}
+    new = {name: items for name, items in sources.items() if items != state.sources.get(name)}
+    if not new:
+        return state
+    # Sources of a chunk repeat the whole list. Annotations of a delta come one after another.
+    grown = {
+        name: [*state.sources.get(name, ()), *items] if name in _GROWING else items
+        for name, items in new.items()
+    }
+    return replace(state, sources={**state.sources, **grown})
 
 
 def _add_reasoning(state: ChatState, delta: dict[str, Any]) -> Step:
@@ -188,7 +225,12 @@ def _close_all(state: ChatState) -> Step:
 
 def _finish_step(state: ChatState) -> Step:
     state, end_events = _close_all(state)
-    metadata = dict(state.answer or {})
+    if state.unread and not state.block_count and not state.call_count:
+        kinds = ", ".join(dict.fromkeys(state.unread))
+        return _fail_malformed(state, f"The answer has only content of unknown types: {kinds}")
+    metadata = dict(state.answer or {}) | state.sources
+    if state.unread:
+        metadata["unread_content"] = list(dict.fromkeys(state.unread))
     if state.usage is not None:
         metadata["usage"] = state.usage
     if state.finish_reason is not None:

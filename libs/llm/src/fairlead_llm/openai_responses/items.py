@@ -17,6 +17,7 @@ from fairlead_llm.content import (
     unsupported_file_text,
 )
 from fairlead_llm.inline_media import inline_media
+from fairlead_llm.openai_responses.native_calls import OUTPUT_TYPES
 from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
@@ -40,7 +41,7 @@ def build_items(request: ModelRequest, *, stored: bool, native_system: bool) -> 
     items: list[Item] = []
     if request.system:
         items.append({"role": "system", "content": "\n".join(request.system)})
-    kinds = _native_call_types(request.turns)
+    native = _native_calls(request.turns)
     for turn in request.turns:
         match turn:
             case UserTurn():
@@ -54,8 +55,7 @@ def build_items(request: ModelRequest, *, stored: bool, native_system: bool) -> 
             case AssistantTurn():
                 items += _assistant_items(turn, stored=stored)
             case ToolTurn():
-                kind = kinds.get(turn.result.call_id, "function_call")
-                items.append(_call_output(turn.result, kind))
+                items.append(_call_output(turn.result, native.get(turn.result.call_id)))
             case _:
                 assert_never(turn)
     return items
@@ -70,11 +70,11 @@ def _add_update(items: list[Item], text: str) -> None:
     items[-1] = {"role": "user", "content": [*items[-1]["content"], part]}
 
 
-def _native_call_types(turns: Sequence[Turn]) -> dict[str, str]:
-    """The item types of calls other than function calls, by call id."""
+def _native_calls(turns: Sequence[Turn]) -> dict[str, Item]:
+    """The original items of calls other than function calls, by call id."""
     parts = (part for turn in turns if isinstance(turn, AssistantTurn) for part in turn.content)
     return {
-        part.call_id: item["type"]
+        part.call_id: item
         for part in parts
         if isinstance(part, ToolCallPart) and (item := _native_item(part)) is not None
     }
@@ -177,11 +177,14 @@ def _hosted_items(call: ToolCallPart, result: ToolResultPart | None, *, stored: 
         return []
     item_id = (result.metadata or {}).get("item_id")
     if item_id is None:
-        return [_function_call(call), _call_output(result, "function_call")]
+        return [_function_call(call), _call_output(result, None)]
+    whole = result.value
+    if not isinstance(whole, dict) or "type" not in whole:
+        return []
     if stored:
         return _reference_items(item_id)
-    whole = result.value
-    return [whole] if isinstance(whole, dict) and "type" in whole else []
+    before = _native_item(call)
+    return [whole] if before is None or before == whole else [before, whole]
 
 
 def _reference_items(item_id: object) -> list[Item]:
@@ -198,14 +201,29 @@ def _function_call(part: ToolCallPart, *, stored: bool = False) -> Item:
     return call | _stored_id(part, stored=stored)
 
 
-def _call_output(result: ToolResultPart, kind: str) -> Item:
-    """The output of a call: a list if it has media, else text. The API has no flag for errors."""
-    output: object = result_text(result)
-    if kind == "shell_call":
-        output = [{"stdout": output, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
-    elif result_media(result):
-        output = [_input_content(part) for part in result_parts(result)]
-    return {"type": f"{kind}_output", "call_id": result.call_id, "output": output}
+def _call_output(result: ToolResultPart, native: Item | None) -> Item:
+    """The output of a call: a list if it has media, else text. `native` is the item of the call.
+
+    The call id of that item counts, because a provider may change it until the item is done.
+    """
+    kind = "function_call" if native is None else native["type"]
+    call_id = (native or {}).get("call_id") or result.call_id
+    fields: Item = {"type": OUTPUT_TYPES.get(kind, f"{kind}_output"), "call_id": call_id}
+    text = result_text(result)
+    status = {"status": "failed" if result.kind == "error" else "completed"}
+    match kind:
+        case "shell_call":
+            outcome = {"type": "exit", "exit_code": 1 if result.kind == "error" else 0}
+            return fields | {"output": [{"stdout": text, "stderr": "", "outcome": outcome}]}
+        case "apply_patch_call":
+            return fields | status | {"output": text}
+        case "tool_search_call":
+            found = result.value if isinstance(result.value, list) else []
+            return fields | status | {"execution": "client", "tools": found}
+        case _ if result_media(result):
+            return fields | {"output": [_input_content(part) for part in result_parts(result)]}
+        case _:
+            return fields | {"output": text}
 
 
 def _input_content(part: TextPart | MediaPart) -> Item:

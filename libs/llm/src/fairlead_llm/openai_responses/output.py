@@ -5,12 +5,13 @@ final form of an item decides its arguments, its encrypted content and its hoste
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 from fairlead_llm.arguments import parse_arguments
+from fairlead_llm.openai_responses.native_calls import end_native_call
+from fairlead_llm.openai_responses.open_item import Events, Json, OpenItem, text_or_none
 from fairlead_schema.provider.events import (
-    ProviderEvent,
     ReasoningChunk,
     ReasoningEnd,
     ReasoningStart,
@@ -21,37 +22,7 @@ from fairlead_schema.provider.events import (
     ToolInputChunk,
     ToolInputEnd,
     ToolInputStart,
-    ToolResult,
 )
-
-Events: TypeAlias = tuple[ProviderEvent, ...]
-Json: TypeAlias = dict[str, Any]
-
-# Calls that Fairlead answers, besides function calls.
-_LOCAL_CALLS = frozenset(
-    {"custom_tool_call", "local_shell_call", "apply_patch_call", "computer_call"}
-)
-_FAILED_STATES = frozenset({"failed", "incomplete"})
-
-
-@dataclass(frozen=True, slots=True)
-class OpenItem:
-    """An item that is still streaming. A message or reasoning has one open block, its `part`."""
-
-    type: str
-    id: str
-    name: str = ""
-    item_id: str | None = None
-    part: int = 0
-    block_open: bool = False
-    has_text: bool = False
-    raw: bool = False
-    text: str = ""
-    phase: str | None = None
-
-    def shows_part(self, part: object) -> bool:
-        """Whether the item is a message whose open block is this part."""
-        return self.block_open and self.part == part and self.type == "message"
 
 
 def begin(item: Json, block_number: str, fallback_id: str) -> tuple[OpenItem, Events]:
@@ -59,14 +30,14 @@ def begin(item: Json, block_number: str, fallback_id: str) -> tuple[OpenItem, Ev
 
     Reasoning opens its block at once, because it may have encrypted content and no text.
     """
-    kind, item_id = str(item.get("type")), _text_or_none(item.get("id"))
+    kind, item_id = str(item.get("type")), text_or_none(item.get("id"))
     if kind == "message":
-        return OpenItem(kind, "", item_id=item_id, phase=_text_or_none(item.get("phase"))), ()
+        return OpenItem(kind, "", item_id=item_id, phase=text_or_none(item.get("phase"))), ()
     if kind == "reasoning":
         block = f"reasoning-{block_number}"
         return OpenItem(kind, block, item_id=item_id, block_open=True), (ReasoningStart(block),)
     name = str(item.get("name") or kind.removesuffix("_call"))
-    call_id = _text_or_none(item.get("call_id")) or item_id or fallback_id
+    call_id = text_or_none(item.get("call_id")) or item_id or fallback_id
     return OpenItem(kind, call_id, name, item_id), (ToolInputStart(call_id, name),)
 
 
@@ -123,17 +94,7 @@ def end(open_item: OpenItem, item: Json | None, block_number: str) -> Events:
         case "function_call":
             return _end_function_call(open_item, item)
         case _:
-            return _end_other_call(open_item, item)
-
-
-def awaits_our_result(open_item: OpenItem, item: Json) -> bool:
-    """Whether the item is a call that Fairlead answers."""
-    if open_item.type == "shell_call":
-        environment = item.get("environment")
-        return not isinstance(environment, dict) or environment.get("type") == "local"
-    if open_item.type == "tool_search_call":
-        return item.get("execution") == "client"
-    return open_item.type == "function_call" or open_item.type in _LOCAL_CALLS
+            return end_native_call(open_item, item)
 
 
 def _end_message(open_item: OpenItem, item: Json | None, block_number: str) -> Events:
@@ -142,9 +103,7 @@ def _end_message(open_item: OpenItem, item: Json | None, block_number: str) -> E
     parts = (
         [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     )
-    open_item = replace(
-        open_item, phase=_text_or_none((item or {}).get("phase")) or open_item.phase
-    )
+    open_item = replace(open_item, phase=text_or_none((item or {}).get("phase")) or open_item.phase)
     if open_item.has_text:
         whole = parts[open_item.part] if open_item.part < len(parts) else None
         return (
@@ -186,58 +145,20 @@ def _reasoning_metadata(open_item: OpenItem, item: Json | None) -> dict[str, Any
     """The fields of reasoning that must go back. Only the last block has encrypted content."""
     fields = {
         "item_id": open_item.item_id,
-        "encrypted_content": _text_or_none((item or {}).get("encrypted_content")),
+        "encrypted_content": text_or_none((item or {}).get("encrypted_content")),
         "raw": open_item.raw or None,
     }
     return {name: value for name, value in fields.items() if value is not None} or None
 
 
 def _end_function_call(open_item: OpenItem, item: Json | None) -> Events:
-    text = _text_or_none((item or {}).get("arguments")) or open_item.text
+    text = text_or_none((item or {}).get("arguments")) or open_item.text
     value, fault = parse_arguments(text)
     invalid = fault if open_item.name else "The provider named no tool"
     chunks: Events = (ToolInputChunk(open_item.id, text),) if text and not open_item.text else ()
     metadata = None if open_item.item_id is None else {"item_id": open_item.item_id}
     call = ToolCall(open_item.id, open_item.name, value, metadata=metadata, invalid=invalid)
     return (*chunks, ToolInputEnd(open_item.id), call)
-
-
-def _end_other_call(open_item: OpenItem, item: Json | None) -> Events:
-    """End a call that is no function call. The item of a hosted call holds its result."""
-    input_end = ToolInputEnd(open_item.id)
-    if item is None:
-        return (input_end,)
-    if awaits_our_result(open_item, item):
-        metadata = {"item_id": open_item.item_id, "item": item}
-        return input_end, ToolCall(
-            open_item.id, open_item.name, _call_input(item), metadata=metadata
-        )
-    metadata = {"item_id": open_item.item_id or open_item.id}
-    return (
-        input_end,
-        ToolCall(open_item.id, open_item.name, _call_input(item), executed=True, metadata=metadata),
-        ToolResult(
-            open_item.id, item, _text_or_none(item.get("status")) in _FAILED_STATES, metadata
-        ),
-    )
-
-
-def _call_input(item: Json) -> object:
-    """The input of a call. Its name depends on the type of the item."""
-    arguments = item.get("arguments")
-    if isinstance(arguments, str):
-        return parse_arguments(arguments)[0]
-    for name in ("action", "operation", "arguments"):
-        if isinstance(item.get(name), dict):
-            return item[name]
-    if item.get("type") == "custom_tool_call":
-        return item.get("input")
-    names = ("code", "queries", "server_label", "name")
-    return {name: item[name] for name in names if item.get(name) is not None}
-
-
-def _text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _texts(parts: object, *names: str) -> Iterator[tuple[int, str]]:

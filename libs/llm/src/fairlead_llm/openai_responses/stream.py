@@ -10,17 +10,13 @@ import orjson
 
 from fairlead_llm import failure
 from fairlead_llm.json_reader import load_json
-from fairlead_llm.openai_responses import output, usage
-from fairlead_llm.openai_responses.output import Events, OpenItem
+from fairlead_llm.openai_responses import native_calls, output
+from fairlead_llm.openai_responses.answer_end import final_item, finish_step
+from fairlead_llm.openai_responses.open_item import Events, OpenItem
 from fairlead_llm.sse import Frame
-from fairlead_schema.provider.events import Finish, StepFinish, TextChunk
+from fairlead_schema.provider.events import TextChunk, ToolCall
 
 Event: TypeAlias = dict[str, Any]
-
-_INCOMPLETE: Mapping[str, Finish] = MappingProxyType(
-    {"max_output_tokens": "length", "content_filter": "content-filter"}
-)
-_FINISH_METADATA = ("id", "model", "status", "incomplete_details", "usage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +24,8 @@ class ResponsesState:
     """The open items by output index, and the facts about the answer so far."""
 
     items: Mapping[int | None, OpenItem] = field(default_factory=dict)
+    unanswered: Mapping[str, tuple[OpenItem, Event]] = field(default_factory=dict)
+    """Hosted calls whose result is an item of its own, by call id, with the item of the call."""
     block_count: int = 0
     has_local_calls: bool = False
     answer_id: str = ""
@@ -135,7 +133,7 @@ def _replace_item(
 
 def _on_item_added(state: ResponsesState, event: Event) -> Step:
     item = event.get("item")
-    if not isinstance(item, dict):
+    if not isinstance(item, dict) or native_calls.is_output(item):
         return state, ()
     return _open_item(state, _output_index(event), item)
 
@@ -153,6 +151,8 @@ def _on_item_done(state: ResponsesState, event: Event) -> Step:
     item, index = event.get("item"), _output_index(event)
     if not isinstance(item, dict):
         return state, ()
+    if native_calls.is_output(item):
+        return _answer_hosted_call(state, str(item.get("call_id")), item)
     start_events: Events = ()
     if (open_item := state.items.get(index)) is None or open_item.type != item.get("type"):
         state, start_events = _open_item(state, index, item)
@@ -165,13 +165,30 @@ def _close_item(state: ResponsesState, index: int | None, item: Event | None) ->
     if open_item is None:
         return state, ()
     events = output.end(open_item, item, str(state.block_count))
+    if item is not None and open_item.type in native_calls.OUTPUT_TYPES and _is_executed(events):
+        call_id = str(item.get("call_id") or open_item.id)
+        state = replace(state, unanswered={**state.unanswered, call_id: (open_item, item)})
     state = replace(
         state,
         items={at: other for at, other in state.items.items() if at != index},
-        has_local_calls=state.has_local_calls or output.awaits_our_result(open_item, item or {}),
+        has_local_calls=state.has_local_calls
+        or native_calls.awaits_our_result(open_item, item or {}),
         block_count=state.block_count + 1,
     )
     return state, events
+
+
+def _is_executed(events: Events) -> bool:
+    return any(isinstance(event, ToolCall) and event.executed for event in events)
+
+
+def _answer_hosted_call(state: ResponsesState, call_id: str, result: Event | None) -> Step:
+    if call_id not in state.unanswered:
+        return state, ()
+    open_item, item = state.unanswered[call_id]
+    rest = {id_: call for id_, call in state.unanswered.items() if id_ != call_id}
+    events = native_calls.answer_hosted_call(open_item, result, item)
+    return replace(state, unanswered=rest), events
 
 
 def _output_index(event: Event) -> int | None:
@@ -198,21 +215,14 @@ def _on_completed(state: ResponsesState, event: Event) -> Step:
     response = _response(event)
     end_events: Events = ()
     for index in tuple(state.items):
-        state, events = _close_item(state, index, None)
+        state, events = _close_item(state, index, final_item(response, index, state.items[index]))
         end_events += events
-    if event["type"] == "response.completed":
-        reason: Finish = "tool-calls" if state.has_local_calls else "stop"
-    else:
-        reason = _incomplete_reason(response.get("incomplete_details"))
-    metadata = {name: response[name] for name in _FINISH_METADATA if response.get(name) is not None}
-    end = StepFinish(reason, usage.read_usage(response.get("usage")), metadata or None)
+    for call_id in tuple(state.unanswered):
+        state, events = _answer_hosted_call(state, call_id, None)
+        end_events += events
+    is_complete = event["type"] == "response.completed"
+    end = finish_step(response, is_complete=is_complete, has_calls=state.has_local_calls)
     return replace(state, ended=True), (*end_events, end)
-
-
-def _incomplete_reason(details: object) -> Finish:
-    if not isinstance(details, dict):
-        return "unknown"
-    return _INCOMPLETE.get(str(details.get("reason")), "unknown")
 
 
 def _on_failed(state: ResponsesState, event: Event) -> Step:
