@@ -61,10 +61,10 @@ chaos: sync
 cluster: sync
 	$(RUN) pytest tests/integration/cluster -q -s
 
-# make soak MINUTES=60 SEED=7 LOAD=2: rounds of chaos on a cluster, with a line a minute.
+# make soak MINUTES=60 SEED=7 LOAD=2 CALM=2.5: rounds of chaos on a cluster, with a line a minute.
 soak: sync
 	PYTHONPATH=tests/support $(RUN) python -m tests.chaos.soak $(if $(MINUTES),--minutes $(MINUTES)) \
-		$(if $(SEED),--seed $(SEED)) $(if $(NODES),--nodes $(NODES)) $(if $(LOAD),--load $(LOAD))
+		$(if $(SEED),--seed $(SEED)) $(if $(NODES),--nodes $(NODES)) $(if $(LOAD),--load $(LOAD)) $(if $(CALM),--calm $(CALM))
 
 # What lists, sweeps and budgets cost by the number of sessions; make growth GROWTH=1000,1000000
 GROWTH ?= 1000,10000,100000,1000000

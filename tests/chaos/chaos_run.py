@@ -57,10 +57,13 @@ class ChaosPlan:
     nodes: int = 1
     load: float = 10.0
     """New sessions per second."""
+    calm: float = 1.0
 
     async def storm(self, up: Stack, damage: Damage) -> None:
         """The weather of the seed."""
-        await storm(up, forecast(self.seed, self.seconds, nodes=self.nodes), damage)
+        schedules = forecast(self.seed, self.seconds, nodes=self.nodes, calm=self.calm)
+        # A strike on a node takes as long as the cluster needs to be whole again.
+        await storm(up, schedules, damage, within_s=self.seconds + 5)
 
 
 @dataclass(slots=True)

@@ -33,13 +33,11 @@ KILOBYTES: Final = 1024
 class Soak:
     """Rounds on one running stack."""
 
-    def __init__(self, up: Stack, *, seed: int, seconds: float, nodes: int, load: float) -> None:
+    def __init__(self, up: Stack, args: argparse.Namespace) -> None:
         self.total = Report()
         self._up = up
-        self._seed = seed
-        self._seconds = seconds
-        self._nodes = nodes
-        self._load = load
+        self._args = args
+        self._seconds = args.minutes * 60
         self._begun = time.monotonic()
         self._damage = Damage()
         self._round = 0
@@ -60,10 +58,9 @@ class Soak:
     async def _run_round(self) -> None:
         self._round += 1
         self._damage = Damage()
-        left_s = self._seconds - self._elapsed_s()
-        plan = ChaosPlan(
-            f"{self._seed}r{self._round}", min(ROUND_S, left_s), self._nodes, self._load
-        )
+        seed, left_s = f"{self._args.seed}r{self._round}", self._seconds - self._elapsed_s()
+        args = self._args
+        plan = ChaosPlan(seed, min(ROUND_S, left_s), args.nodes, args.load, args.calm)
         report = await run_chaos(self._up, plan, damage=self._damage)
         self.total.add(report)
         self._damage = Damage()
@@ -117,13 +114,13 @@ async def soak(args: argparse.Namespace) -> int:
     config = write_config(
         place, CONFIG.format(port=free_port()), sweep_age_s=3.0, tools_wait_s=2.0, runner=""
     )
-    say(f"soak of {args.minutes} minutes, seed {args.seed}, load {args.load}/s, state in {place}")
+    say(
+        f"soak of {args.minutes} minutes, seed {args.seed}, load {args.load}/s, calm {args.calm}, state in {place}"
+    )
     scale = {"runner": 2, "tools": 2}
     state = place / "state"
     async with stack(state, config=config, sim=True, scale=scale, nats_nodes=args.nodes) as up:
-        running = Soak(
-            up, seed=args.seed, seconds=args.minutes * 60, nodes=args.nodes, load=args.load
-        )
+        running = Soak(up, args)
         await running.run()
     total = running.total
     for session, text in total.transcripts.items():
@@ -145,6 +142,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--load", type=float, default=2.0, help="new sessions per second")
+    parser.add_argument("--calm", type=float, default=2.5, help="longer times between strikes")
     logging.getLogger().addHandler(logging.NullHandler())
     return asyncio.run(soak(parser.parse_args()))
 

@@ -84,11 +84,17 @@ class Damage:
     struck: list[Struck] = field(default_factory=list)
 
 
-def forecast(seed: int | str, seconds: float, *, nodes: int = 1) -> list[list[Strike]]:
-    """The schedules of so many seconds; the same seed gives the same ones."""
+def forecast(
+    seed: int | str, seconds: float, *, nodes: int = 1, calm: float = 1.0
+) -> list[list[Strike]]:
+    """The schedules of so many seconds; the same seed gives the same ones.
+
+    `calm` makes the services' times between two strikes longer.
+    """
     luck = random.Random(seed)  # noqa: S311 - a plan, not a secret
     services = (*SERVICES, "nats-0") if nodes == 1 else SERVICES
-    schedules = [_schedule(luck, seconds, services, CALM_S, PAUSE_S)]
+    between_s = (CALM_S[0] * calm, CALM_S[1] * calm)
+    schedules = [_schedule(luck, seconds, services, between_s, PAUSE_S)]
     if nodes > 1:
         schedules.append(_schedule(luck, seconds, ROLES, NODE_CALM_S, NODE_PAUSE_S))
         rolls = [Strike(ROLL_AFTER_S, target, "restarted in turn") for target in ROLLS]
@@ -115,9 +121,12 @@ def _schedule(
     return strikes
 
 
-async def storm(up: Stack, schedules: list[list[Strike]], damage: Damage) -> None:
-    """Let it happen. In the end everybody is awake."""
-    storms = [asyncio.create_task(_strike_all(up, strikes, damage)) for strikes in schedules]
+async def storm(
+    up: Stack, schedules: list[list[Strike]], damage: Damage, *, within_s: float = 600.0
+) -> None:
+    """Let it happen, as far as it comes within the time. In the end everybody is awake."""
+    until = time.monotonic() + within_s
+    storms = [asyncio.create_task(_strike_all(up, strikes, damage, until)) for strikes in schedules]
     try:
         await asyncio.gather(*storms)
     finally:
@@ -128,10 +137,12 @@ async def storm(up: Stack, schedules: list[list[Strike]], damage: Damage) -> Non
                 process.kill(signal.SIGCONT)
 
 
-async def _strike_all(up: Stack, strikes: list[Strike], damage: Damage) -> None:
+async def _strike_all(up: Stack, strikes: list[Strike], damage: Damage, until: float) -> None:
     sleepers: set[asyncio.Task[None]] = set()
     for strike in strikes:
         await asyncio.sleep(strike.calm_s)
+        if time.monotonic() > until:
+            break
         damage.kinds[strike.kind] += 1
         if strike.how == "restarted in turn":
             await _roll(up, strike.target, damage)
