@@ -174,7 +174,7 @@ def messages() -> Callable[[int], dict[int, dict[str, Any]]]:
 
 @pytest.fixture
 def listen(app: Starlette) -> Listen:
-    """Opens a stream and yields its chunks. The end of the block disconnects the client."""
+    """Opens a stream and yields its frames. The end of the block disconnects the client."""
 
     @asynccontextmanager
     async def _listen(
@@ -200,7 +200,9 @@ def listen(app: Starlette) -> Listen:
 
         async def send(message: Any) -> None:  # noqa: ANN401 - an ASGI message
             if message["type"] == "http.response.body" and message["body"]:
-                await chunks.put(message["body"])
+                # A chunk may hold several frames.
+                for frame in message["body"].removesuffix(b"\n\n").split(b"\n\n"):
+                    await chunks.put(frame + b"\n\n")
 
         request_task = asyncio.create_task(app(scope, receive, send))
         try:

@@ -17,6 +17,7 @@ Refused
 ├── LimitReached          429  a limit is reached: wait as Retry-After says
 ├── InternalFailure       500  a defect of Fairlead; `ref` finds it in the logs
 └── ServiceUnavailable    503  a dependency is down: try again
+    └── SessionUnreadable      the log cannot be read from `seq` on: upgrade, or purge the session
 """
 
 from typing import ClassVar, Self
@@ -43,6 +44,14 @@ class WireError(Model):
     resource: str | None = None
     ref: str | None = None
     service: str | None = None
+    seq: int | None = None
+
+
+class UnreadablePlace(Model):
+    """Where the log of a session cannot be read, and why. Answers show everything before it."""
+
+    seq: int
+    reason: str
 
 
 class Refused(Exception):
@@ -51,9 +60,9 @@ class Refused(Exception):
     tag: ClassVar[str] = "UnknownError"
     status: ClassVar[int] = 500
 
-    def __init__(self, message: str, **fields: str | None) -> None:
+    def __init__(self, message: str, *, seq: int | None = None, **fields: str | None) -> None:
         super().__init__(message)
-        self.body = WireError(tag=self.tag, message=_shorten(message), **fields)
+        self.body = WireError(tag=self.tag, message=_shorten(message), seq=seq, **fields)
 
     @classmethod
     def from_wire(cls, body: WireError) -> Self:
@@ -156,6 +165,19 @@ class InternalFailure(Refused):
 
 class ServiceUnavailable(Refused):
     tag, status = "ServiceUnavailableError", 503
+
+
+class SessionUnreadable(ServiceUnavailable):
+    """The log of a session cannot be read from event `seq` on. Everything before it can."""
+
+    def __init__(self, seq: int, reason: str) -> None:
+        super().__init__(
+            f"The session cannot be read from event {seq} on: {reason}",
+            service="session.log",
+            kind="Unreadable",
+            seq=seq,
+        )
+        self.place = UnreadablePlace(seq=seq, reason=_shorten(reason))
 
 
 _BY_TAG: dict[str, type[Refused]] = {

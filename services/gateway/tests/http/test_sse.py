@@ -90,9 +90,9 @@ async def test_frames_behind_a_slow_client_are_bounded_by_bytes() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
 
-    assert len(await frames.take(heartbeat_s=1)) == 900
+    assert len(await frames.take()) == 900
     await asyncio.wait_for(waiting, 5)
-    assert len(await frames.take(heartbeat_s=1)) == 101
+    assert len(await frames.take()) == 101
 
 
 async def test_a_frame_larger_than_the_limit_still_passes_alone() -> None:
@@ -100,4 +100,4 @@ async def test_a_frame_larger_than_the_limit_still_passes_alone() -> None:
 
     await frames.put(b"x" * 50)
 
-    assert len(await frames.take(heartbeat_s=1)) == 50
+    assert len(await frames.take()) == 50

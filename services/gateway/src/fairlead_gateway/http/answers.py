@@ -31,7 +31,7 @@ ANSWERER: Final = Answerer(
             f"The log is not available: {error}", service="nats"
         ),
         RecordError: lambda error: ServiceUnavailable(
-            f"The session cannot be read: {error}", service="session.log"
+            f"The session cannot be read: {error}", service="session.log", kind="Unreadable"
         ),
         ReadsUnavailable: lambda error: ServiceUnavailable(
             f"Reads are not available: {error}", service="postgres"

@@ -15,6 +15,7 @@ from fairlead_schema.errors import Refused, ServiceUnavailable
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.identity.scopes import Scope
 from fairlead_schema.ids import TenantId
+from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 
 Query = TypeVar("Query", bound=BaseModel)
@@ -64,6 +65,13 @@ class ApiRequest(Generic[Query, Body]):
                 "The log is not available", service="nats"
             )
         return self.target.head
+
+    @property
+    def unreadable(self) -> RecordError | None:
+        """Why the end of the session's log cannot be read; None if it can."""
+        assert self.target is not None, "only session routes name a session"
+        error = self.target.log_error
+        return error if isinstance(error, RecordError) else None
 
     async def is_stale(self) -> bool:
         """Wait until the read models reach the head. True: they did not in time."""

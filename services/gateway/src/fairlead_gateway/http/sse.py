@@ -25,6 +25,10 @@ HEADERS: Final = {
     "cache-control": "no-cache, no-transform",
     "x-accel-buffering": "no",
 }
+# A chunk holds several small frames, so that many cost little more than one.
+CHUNK_BYTES_MAX: Final = 64 * 1024
+# How long the end of a stream waits for its client.
+END_S: Final = 2.0
 FAILURE_EVENT: Final = b"effect/httpapi/stream/failure"
 
 Item = TypeVar("Item")
@@ -60,14 +64,14 @@ class FrameQueue:
         self._frames_max = frames_max
         self._bytes_max = bytes_max
         self._bytes = 0
-        self._filled = asyncio.Event()
+        self._is_closed = False
+        self._taker: asyncio.Future[None] | None = None
         self._drained = asyncio.Event()
 
     async def put(self, frame: bytes) -> None:
         """Add a frame, and wait for room. For events from the log, which can wait."""
         while not self._has_room(frame):
-            self._drained.clear()
-            await self._drained.wait()
+            await self._wait_for_take()
         self._add(frame)
 
     def offer(self, frame: bytes) -> None:
@@ -76,20 +80,37 @@ class FrameQueue:
             raise SlowClient
         self._add(frame)
 
-    async def take(self, *, heartbeat_s: float) -> bytes:
-        """The next frame, or a heartbeat if none comes for `heartbeat_s`."""
-        try:
-            # On 3.11 wait_for can swallow the cancellation that ends a stream.
-            async with asyncio.timeout(heartbeat_s):
-                while not self._frames:
-                    self._filled.clear()
-                    await self._filled.wait()
-        except TimeoutError:
-            return HEARTBEAT
-        frame = self._frames.popleft()
-        self._bytes -= len(frame)
+    def beat(self) -> None:
+        """Add a heartbeat, unless something waits already."""
+        if not self._frames:
+            self._add(HEARTBEAT)
+
+    async def wait_until_half_empty(self) -> None:
+        """Wait until a burst of live frames has room."""
+        while len(self._frames) * 2 > self._frames_max or self._bytes * 2 > self._bytes_max:
+            await self._wait_for_take()
+
+    async def take(self) -> bytes:
+        """The next frames, joined up to a size. Nothing if the queue is closed and empty."""
+        while not self._frames and not self._is_closed:
+            self._taker = asyncio.get_running_loop().create_future()
+            await self._taker
+        if not self._frames:
+            return b""
+        taken = [self._frames.popleft()]
+        size = len(taken[0])
+        while self._frames and size + len(self._frames[0]) <= CHUNK_BYTES_MAX:
+            taken.append(self._frames.popleft())
+            size += len(taken[-1])
+        self._bytes -= size
         self._drained.set()
-        return frame
+        # The only frame is the very bytes that other clients get too.
+        return taken[0] if len(taken) == 1 else b"".join(taken)
+
+    def close(self) -> None:
+        """End the queue behind the frames that it has."""
+        self._is_closed = True
+        self._wake_taker()
 
     def _has_room(self, frame: bytes) -> bool:
         """Whether the frame fits. An empty queue takes a frame of any size, or it would never pass."""
@@ -100,7 +121,17 @@ class FrameQueue:
     def _add(self, frame: bytes) -> None:
         self._frames.append(frame)
         self._bytes += len(frame)
-        self._filled.set()
+        self._wake_taker()
+
+    def _wake_taker(self) -> None:
+        if self._taker is not None:
+            if not self._taker.done():
+                self._taker.set_result(None)
+            self._taker = None
+
+    async def _wait_for_take(self) -> None:
+        self._drained.clear()
+        await self._drained.wait()
 
 
 FrameSource: TypeAlias = Callable[[FrameQueue], Coroutine[Any, Any, None]]
@@ -134,46 +165,95 @@ class EventStream(Response):
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await send(start)
-        frames = FrameQueue(frames_max=self._limits.frames_max, bytes_max=self._limits.bytes_max)
+        limits = self._limits
+        frames = FrameQueue(frames_max=limits.frames_max, bytes_max=limits.bytes_max)
+        writer = FrameWriter(frames, send, limits)
         disconnect = asyncio.create_task(_wait_for_disconnect(receive))
-        tasks = [
+        writing: asyncio.Future[Any] = asyncio.create_task(writer.run())
+        others: list[asyncio.Future[Any]] = [
             disconnect,
+            writer.stalled,
             asyncio.create_task(self._shutdown.wait()),
-            asyncio.create_task(self._write(frames, send)),
             *(asyncio.create_task(source(frames)) for source in self._sources),
         ]
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([writing, *others], return_when=asyncio.FIRST_COMPLETED)
+            await cancel_and_wait(*others)
+            errors = [error for task in done if (error := task.exception()) is not None]
+            if disconnect in done:
+                return
+            if any(isinstance(error, SlowClient) for error in errors):
+                log.info("client reads too slowly: its stream is cut off")
+                # Without a last chunk the server drops the connection.
+                return
+            request = f"{scope['method']} {scope['path']}"
+            await _end(frames, writing, send, errors, request=request)
         finally:
-            await cancel_and_wait(*tasks)
-        if disconnect not in done:
-            await self._end(done, send, request=f"{scope['method']} {scope['path']}")
+            writer.stop()
+            await cancel_and_wait(writing, *others)
 
-    async def _write(self, frames: FrameQueue, send: Send) -> None:
-        while True:
-            chunk = await frames.take(heartbeat_s=self._limits.heartbeat_s)
-            await self._send_in_time(send, chunk)
 
-    async def _send_in_time(self, send: Send, chunk: bytes, *, more: bool = True) -> None:
-        """Send one chunk. Raises SlowClient if the client does not take the chunk in time."""
-        message = {"type": "http.response.body", "body": chunk, "more_body": more}
-        try:
-            async with asyncio.timeout(self._limits.stall_s):
-                await send(message)
-        except TimeoutError:
-            raise SlowClient from None
+async def _end(
+    frames: FrameQueue,
+    writing: "asyncio.Future[Any]",
+    send: Send,
+    errors: list[BaseException],
+    *,
+    request: str,
+) -> None:
+    """Send what waits, then the error of a failed source, and the end. A stuck client gets nothing."""
+    failures = [error for error in errors if isinstance(error, Exception)]
+    chunk = b"".join(_failure_frame(error, request=request) for error in failures)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_S):
+            if failures:
+                frames.close()
+                await writing
+            else:
+                await cancel_and_wait(writing)
+            await send({"type": "http.response.body", "body": chunk, "more_body": False})
 
-    async def _end(self, done: set[asyncio.Task[Any]], send: Send, *, request: str) -> None:
-        """Send the error of a failed source, then close. A stuck client gets nothing more."""
-        errors = [error for task in done if (error := task.exception()) is not None]
-        if any(isinstance(error, SlowClient) for error in errors):
-            log.info("client reads too slowly: its stream is cut off")
-            # Without a last chunk the server drops the connection.
+
+class FrameWriter:
+    """Writes the frames of a queue to its client. One timer beats for it and notices a stall."""
+
+    def __init__(self, frames: FrameQueue, send: Send, limits: StreamLimits) -> None:
+        self._frames = frames
+        self._send = send
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._sent_at = self._loop.time()
+        self._is_sending = False
+        self.stalled: asyncio.Future[None] = self._loop.create_future()
+        """Raises SlowClient if the client does not take a chunk in time."""
+        self._pause_s = min(limits.heartbeat_s, limits.stall_s)
+        self._timer = self._loop.call_later(self._pause_s, self._look)
+
+    async def run(self) -> None:
+        """Write until the queue is closed and empty, or until cancelled."""
+        message: dict[str, Any] = {"type": "http.response.body", "more_body": True}
+        while chunk := await self._frames.take():
+            self._is_sending, self._sent_at = True, self._loop.time()
+            await self._send({**message, "body": chunk})
+            self._is_sending = False
+
+    def stop(self) -> None:
+        """End the timer."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        """Cut off a client that stalls, else beat if nothing was sent for a while."""
+        limits, idle_s = self._limits, self._loop.time() - self._sent_at
+        wait_s = (limits.stall_s if self._is_sending else limits.heartbeat_s) - idle_s
+        if wait_s > 0:
+            self._timer = self._loop.call_later(min(wait_s, self._pause_s), self._look)
             return
-        failures = [error for error in errors if isinstance(error, Exception)]
-        chunk = b"".join(_failure_frame(error, request=request) for error in failures)
-        with suppress(SlowClient):
-            await self._send_in_time(send, chunk, more=False)
+        if self._is_sending:
+            if not self.stalled.done():
+                self.stalled.set_exception(SlowClient())
+            return
+        self._frames.beat()
+        self._timer = self._loop.call_later(self._pause_s, self._look)
 
 
 @asynccontextmanager

@@ -11,10 +11,15 @@ from fairlead_schema.subjects import Address
 
 
 async def find_session(runtime: Runtime, at: Address) -> TargetSession:
-    """Look a session up in the log, or in the read models if the log cannot be read."""
+    """Look a session up in the log, or in the read models if the log is away.
+
+    A session whose last commit cannot be read exists. Its routes show what comes before.
+    """
     try:
         head = await runtime.nats().log.head(at)
-    except (ServiceUnavailable, LogError, RecordError) as error:
+    except RecordError as error:
+        return TargetSession(at, None, error)
+    except (ServiceUnavailable, LogError) as error:
         return await _find_projected_session(runtime, at, error)
     if head == START:
         raise SessionNotFound(at.session_id)

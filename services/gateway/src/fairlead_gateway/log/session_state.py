@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from fairlead_eventlog.session_cache import SessionCache, Versioned
+from fairlead_eventlog.ports import START
+from fairlead_eventlog.session_cache import Readable, SessionCache, Versioned
 from fairlead_gateway.http.sse import auto_close
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import SessionNotFound
@@ -16,6 +17,17 @@ from fairlead_session.state.session import Session
 async def load_session(runtime: Runtime, at: Address) -> Session:
     """The session as the log holds it. Raises SessionNotFound, ServiceUnavailable or LogError."""
     return _require_session(await _session_cache(runtime).load(at)).state
+
+
+async def load_readable(runtime: Runtime, at: Address) -> Readable[Session]:
+    """The session as far as its log can be read, and why the rest cannot. Raises SessionNotFound."""
+    readable = await _session_cache(runtime).load_readable(at)
+    if readable.error is None:
+        _require_session(readable.versioned)
+    elif await runtime.nats().log.end(at) == START:
+        # It was purged, and the unreadable part of its log is not erased yet.
+        raise SessionNotFound(at.session_id)
+    return readable
 
 
 async def wait_until(

@@ -11,21 +11,24 @@ from fairlead_cli import terminal
 from fairlead_cli.bench.cost.report import LoadCost
 from fairlead_cli.bench.cost.run import run_cost
 from fairlead_cli.bench.cost.server_counts import ServerCounts
+from fairlead_cli.bench.streams.suite import run_stream_suite
 from fairlead_cli.bench.suite import Results, run_scale_out, run_suite
 
 DEFAULT = Path(".bench/bench.json")
 DEFAULT_COST = Path(".bench/cost.json")
+DEFAULT_STREAMS = Path(".bench/streams.json")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("all", "cost"),
+        choices=("all", "cost", "streams"),
         default="all",
-        help="all: throughput and latency; cost: processor time and counts of one turn (all)",
+        help="all: throughput and latency; cost: processor time and counts of one turn; "
+        "streams: 2,000 clients of 2,000 sessions, 500 clients of one (all)",
     )
-    parser.add_argument("--out", type=Path, help=f"JSON file ({DEFAULT}, cost: {DEFAULT_COST})")
+    parser.add_argument("--out", type=Path, help=f"JSON file ({DEFAULT}; the others beside it)")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="factor for the number of samples (1.0)"
     )
@@ -41,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
     """Measure with a sync of every commit to disk, and again without it; or measure the cost."""
     if args.what == "cost":
         return _run_cost(args)
+    if args.what == "streams":
+        return _run_streams(args)
     console = terminal.stderr_console()
     modes = {"both": (False, True), "always": (False,), "relaxed": (True,)}[args.mode]
     runs: list[dict[str, object]] = []
@@ -59,6 +64,17 @@ def _run_cost(args: argparse.Namespace) -> int:
     costs = uvloop.run(run_cost(scale=args.scale, progress=console.print))
     _show_costs(costs)
     _write(args.out or DEFAULT_COST, [cost.to_json() for cost in costs])
+    return 0
+
+
+def _run_streams(args: argparse.Namespace) -> int:
+    console = terminal.stderr_console()
+    figures = uvloop.run(run_stream_suite(scale=args.scale, progress=console.print))
+    grid = terminal.table("streams", "value")
+    for name, value in figures.items():
+        grid.add_row(name, f"{value:,.1f}")
+    terminal.stdout_console().print(grid)
+    _write(args.out or DEFAULT_STREAMS, [{"mode": "streams", "figures": figures}])
     return 0
 
 

@@ -4,15 +4,13 @@ from starlette.responses import Response
 
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
-from fairlead_gateway.log.envelopes import PUBLIC, EnvelopeTranslator
 from fairlead_gateway.routes.events.replay import FollowQuery, Replay, event_stream
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
 from fairlead_schema.public_events import EventEnvelope
 
 
 async def _follow_events(request: ApiRequest[FollowQuery, EmptyInput]) -> Response:
-    translator = EnvelopeTranslator(request.at, request.runtime.read_model, visible=PUBLIC)
-    return event_stream(request, Replay(request, translator).run)
+    return event_stream(request, Replay(request, with_fragments=False).run)
 
 
 FOLLOW = Operation(

@@ -10,8 +10,14 @@ from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput, WholeNumber
 from fairlead_gateway.http.sse import auto_close
 from fairlead_gateway.log.envelopes import PUBLIC, EnvelopeTranslator, read_envelopes
+from fairlead_gateway.log.unreadable import find_start
 from fairlead_gateway.routes.pages import PAGE_DEFAULT
-from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
+from fairlead_schema.errors import (
+    ServiceUnavailable,
+    SessionNotFound,
+    SessionUnreadable,
+    UnreadablePlace,
+)
 from fairlead_schema.model import InputModel, Model
 from fairlead_schema.public_events import EventEnvelope
 
@@ -26,21 +32,36 @@ class HistoryQuery(InputModel):
 class HistoryPage(Model):
     data: tuple[EventEnvelope, ...]
     has_more: bool
+    unreadable: UnreadablePlace | None = None
+    """Where the log cannot be read any further, if the page ends there."""
 
 
 async def _read_history(request: ApiRequest[HistoryQuery, EmptyInput]) -> Response:
     limit, after = request.query.limit, request.query.after
     envelopes: list[EventEnvelope] = []
-    if after < request.head.seq:
-        runtime = request.runtime
-        translator = EnvelopeTranslator(request.at, runtime.read_model, visible=PUBLIC)
-        events = read_envelopes(runtime.nats().log, request.at, translator, after=after)
-        async with auto_close(events):
-            async for envelope in events:
-                envelopes.append(envelope)
-                if len(envelopes) > limit:
-                    break
-    return answer(HistoryPage(data=tuple(envelopes[:limit]), has_more=len(envelopes) > limit))
+    unreadable: UnreadablePlace | None = None
+    if request.unreadable is not None or after < request.head.seq:
+        try:
+            await _collect(request, envelopes)
+        except SessionUnreadable as error:
+            unreadable = error.place
+    data, has_more = tuple(envelopes[:limit]), len(envelopes) > limit
+    return answer(HistoryPage(data=data, has_more=has_more, unreadable=unreadable))
+
+
+async def _collect(
+    request: ApiRequest[HistoryQuery, EmptyInput], envelopes: list[EventEnvelope]
+) -> None:
+    """Add the events of a page, and one more if there is one. Raises SessionUnreadable."""
+    runtime, after = request.runtime, request.query.after
+    translator = EnvelopeTranslator(request.at, runtime.read_model, visible=PUBLIC)
+    start = await find_start(request, after)
+    events = read_envelopes(runtime.nats().log, request.at, translator, start=start, after=after)
+    async with auto_close(events):
+        async for envelope in events:
+            envelopes.append(envelope)
+            if len(envelopes) > request.query.limit:
+                return
 
 
 READ = Operation(

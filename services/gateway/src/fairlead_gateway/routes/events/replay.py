@@ -2,11 +2,10 @@
 
 import asyncio
 from contextlib import ExitStack
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
-from fairlead_eventlog.ports import SessionLog
 from fairlead_gateway.http.caller import watch_credentials
 from fairlead_gateway.http.operation import ApiRequest
 from fairlead_gateway.http.request_parser import EmptyInput, WholeNumber, validate
@@ -17,11 +16,17 @@ from fairlead_gateway.http.sse import (
     FrameSource,
     StreamLimits,
     auto_close,
-    event_frame,
 )
-from fairlead_gateway.log.envelopes import EnvelopeTranslator
+from fairlead_gateway.live.frames import encode_commit
+from fairlead_gateway.live.session_hub import HubSources, SessionHub
+from fairlead_gateway.log.contiguity import read_contiguous
+from fairlead_gateway.log.envelopes import PUBLIC, PUBLIC_AND_NOTICE, EnvelopeTranslator
+from fairlead_gateway.log.unreadable import find_start
 from fairlead_schema.errors import InvalidCursor
 from fairlead_schema.model import InputModel
+
+COMMITS_PER_READ: Final = 128
+READ_AGAIN_S: Final = 0.05
 
 
 class FollowQuery(InputModel):
@@ -33,31 +38,65 @@ class _Headers(InputModel):
 
 
 class Replay:
-    """Sends every visible event after a cursor, and every later one."""
+    """Sends every visible event after a cursor, then joins the session's hub for all later ones."""
 
     def __init__(
-        self, request: ApiRequest[FollowQuery, EmptyInput], translator: EnvelopeTranslator
+        self, request: ApiRequest[FollowQuery, EmptyInput], *, with_fragments: bool
     ) -> None:
-        self._at = request.at
-        self._log: SessionLog = request.runtime.nats().log
-        self._translator = translator
+        """With fragments, the client also gets notices and live deltas."""
+        nats, self._read_model = request.runtime.nats(), request.runtime.read_model
+        self._request = request
+        self._sources = HubSources(nats.log, nats.deltas, self._read_model)
+        self._with_fragments = with_fragments
+        visible = PUBLIC_AND_NOTICE if with_fragments else PUBLIC
+        self._translator = EnvelopeTranslator(request.at, self._read_model, visible=visible)
         self._after = _cursor(request)
-        self._head = request.head.seq
-        self.caught_up = asyncio.Event()
+        self._seq = self._after
 
     async def run(self, frames: FrameQueue) -> None:
-        """Replay and follow until cancelled, at the pace of the client."""
-        await self._mark_caught_up(frames, self._after)
-        async with auto_close(self._log.tail(self._at, after=self._after)) as tail:
-            async for stored in tail:
-                for envelope in await self._translator.envelopes(stored, after=self._after):
-                    await frames.put(event_frame(envelope))
-                await self._mark_caught_up(frames, stored.head.seq)
+        """Replay and follow until cancelled. The replay goes at the pace of the client."""
+        request = self._request
+        if request.unreadable is not None:
+            # The end of the log cannot be read, so that there is nothing to follow.
+            await self._replay(frames)
+            raise request.unreadable
+        hubs, head = request.runtime.hubs, request.head
+        async with hubs.enter(request.at, self._sources, head=head) as hub:
+            if self._with_fragments:
+                hub.follow_fragments()
+            await self._catch_up(frames, hub, head.seq)
+            # Nothing waits between the last look at the hub and this.
+            frames.offer(CAUGHT_UP)
+            member = hub.join(frames, seq=self._seq, with_fragments=self._with_fragments)
+            try:
+                await member.ended
+            finally:
+                hub.leave(member)
 
-    async def _mark_caught_up(self, frames: FrameQueue, seq: int) -> None:
-        if seq >= self._head and not self.caught_up.is_set():
-            self.caught_up.set()
-            await frames.put(CAUGHT_UP)
+    async def _catch_up(self, frames: FrameQueue, hub: SessionHub, head: int) -> None:
+        """Send what the log has until the client has all that the hub has passed on."""
+        while True:
+            await frames.wait_until_half_empty()
+            missing = max(head, hub.seq)
+            if self._seq >= missing:
+                return
+            before = self._seq
+            await self._replay(frames)
+            if self._seq == before:
+                # A replica of the log may lag behind what the hub has seen.
+                await asyncio.sleep(READ_AGAIN_S)
+
+    async def _replay(self, frames: FrameQueue) -> None:
+        """Send everything after the last event that was sent, up to the end of the log."""
+        start = await find_start(self._request, self._seq)
+        log, at = self._sources.log, self._request.at
+        commits = read_contiguous(log, at, after=start, limit=COMMITS_PER_READ, ahead=True)
+        async with auto_close(commits):
+            async for stored in commits:
+                encoded = await encode_commit(self._translator, stored, after=self._seq)
+                if encoded.all:
+                    await frames.put(encoded.all)
+                self._seq = max(self._seq, stored.head.seq)
 
 
 def event_stream(
@@ -95,6 +134,8 @@ def _cursor(request: ApiRequest[FollowQuery, EmptyInput]) -> int:
         header = request.http.headers.get("last-event-id")
         raw = {} if header is None else {"Last-Event-ID": header}
         after = validate(_Headers, raw, "Headers").last_event_id
+    if request.unreadable is not None:
+        return after
     head = request.head.seq
     if after > head:
         raise InvalidCursor(f"Cursor {after} is beyond the end of the session, {head}")

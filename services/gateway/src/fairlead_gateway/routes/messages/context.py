@@ -5,19 +5,23 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
-from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
+from fairlead_gateway.log.unreadable import find_unreadable_place
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound, UnreadablePlace
 from fairlead_schema.message import Message
 from fairlead_schema.model import Model
 
 
 class ContextAnswer(Model):
     data: tuple[Message, ...]
+    unreadable: UnreadablePlace | None = None
+    """From which event on the log cannot be read. The messages are those before it."""
 
 
 async def _read_context(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     stale = await request.is_stale()
     messages = await request.runtime.read_model.context(request.at)
-    return answer(ContextAnswer(data=tuple(messages)), stale=stale)
+    unreadable = await find_unreadable_place(request)
+    return answer(ContextAnswer(data=tuple(messages), unreadable=unreadable), stale=stale)
 
 
 READ = Operation(

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput, WholeNumber
+from fairlead_gateway.log.unreadable import find_unreadable_place
 from fairlead_gateway.reads.cursors import MESSAGES_MAX, MessageCursor
 from fairlead_gateway.reads.read_model import Direction, Order
 from fairlead_gateway.routes.pages import (
@@ -17,7 +18,12 @@ from fairlead_gateway.routes.pages import (
     page_cursors,
     scan_order,
 )
-from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
+from fairlead_schema.errors import (
+    InvalidCursor,
+    ServiceUnavailable,
+    SessionNotFound,
+    UnreadablePlace,
+)
 from fairlead_schema.message import Message
 from fairlead_schema.model import InputModel, Model
 
@@ -31,6 +37,8 @@ class MessagesQuery(InputModel):
 class MessagePage(Model):
     data: tuple[Message, ...]
     cursor: PageCursors
+    unreadable: UnreadablePlace | None = None
+    """From which event on the log cannot be read. The messages are those before it."""
 
 
 async def _list(request: ApiRequest[MessagesQuery, EmptyInput]) -> Response:
@@ -57,7 +65,12 @@ async def _list(request: ApiRequest[MessagesQuery, EmptyInput]) -> Response:
             limit=limit,
         ).encode()
 
-    return answer(MessagePage(data=data, cursor=page_cursors(data, encode)), stale=stale)
+    page = MessagePage(
+        data=data,
+        cursor=page_cursors(data, encode),
+        unreadable=await find_unreadable_place(request),
+    )
+    return answer(page, stale=stale)
 
 
 def _cursor(request: ApiRequest[MessagesQuery, EmptyInput]) -> MessageCursor | None:

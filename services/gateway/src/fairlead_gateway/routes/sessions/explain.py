@@ -9,13 +9,13 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
-from fairlead_gateway.log.session_state import load_session
+from fairlead_gateway.log.session_state import load_readable
 from fairlead_gateway.log.tenant_totals import load_totals
+from fairlead_gateway.log.unreadable import unreadable_place
 from fairlead_schema.commands.quota import UNLIMITED, QuotaPolicy, quota_holders
-from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound, UnreadablePlace
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.model import Model
-from fairlead_schema.record import RecordError
 from fairlead_session.explain import Explanation, Waiting, add_quotas, explain, explain_unreadable
 
 QUOTAS_TIMEOUT_S: Final = 0.5
@@ -26,6 +26,7 @@ class WireExplanation(Explanation):
 
     waiting_on: tuple[Waiting, ...] | None = Field(default=None, alias="waiting_on")
     approved_by: str | None = Field(default=None, alias="approved_by")
+    unreadable: UnreadablePlace | None = None
 
 
 class ExplainAnswer(Model):
@@ -33,14 +34,15 @@ class ExplainAnswer(Model):
 
 
 async def _explain_session(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    try:
-        session = await load_session(request.runtime, request.at)
-    except RecordError as error:
-        explanation = explain_unreadable(str(error))
+    readable = await load_readable(request.runtime, request.at)
+    unreadable, session = unreadable_place(readable), readable.versioned.state
+    if unreadable is not None:
+        explanation = explain_unreadable(unreadable.reason)
     else:
         creator = None if session.profile is None else session.profile.created_by
         explanation = await _add_quotas(request, explain(session), creator)
-    return answer(ExplainAnswer(data=WireExplanation.model_validate(explanation.model_dump())))
+    data = WireExplanation(**explanation.model_dump(), unreadable=unreadable)
+    return answer(ExplainAnswer(data=data))
 
 
 async def _add_quotas(

@@ -5,21 +5,35 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
-from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
+from fairlead_gateway.log.session_state import load_readable
+from fairlead_gateway.log.unreadable import find_unreadable_place
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound, UnreadablePlace
 from fairlead_schema.model import Model
 from fairlead_schema.session_info import SessionInfo
+from fairlead_session.info import client_session, info
 
 
 class SessionAnswer(Model):
     data: SessionInfo
+    unreadable: UnreadablePlace | None = None
+    """From which event on the log cannot be read. The data shows what comes before."""
 
 
 async def _read_session(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     stale = await request.is_stale()
+    unreadable = await find_unreadable_place(request)
     session = await request.runtime.read_model.session(request.at)
+    if session is None and request.unreadable is not None:
+        session = await _fold_readable(request)
     if session is None:
         raise ServiceUnavailable("The session is not projected yet", service="projector")
-    return answer(SessionAnswer(data=session), stale=stale)
+    return answer(SessionAnswer(data=session, unreadable=unreadable), stale=stale)
+
+
+async def _fold_readable(request: ApiRequest[EmptyInput, EmptyInput]) -> SessionInfo | None:
+    """The session as far as the log can be read; None if not even its beginning can."""
+    session = (await load_readable(request.runtime, request.at)).versioned.state
+    return None if session.profile is None else client_session(info(session))
 
 
 READ = Operation(

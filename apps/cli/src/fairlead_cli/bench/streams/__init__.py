@@ -1,0 +1,1 @@
+"""Measures event streams of a gateway: many clients of one session, and of many sessions."""
