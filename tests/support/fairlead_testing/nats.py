@@ -26,6 +26,7 @@ class Server:
     """How much it may store, as its configuration says it; all there is, if empty."""
     more: str = ""
     """What else its configuration says."""
+    jetstream: bool = True
 
     @property
     def url(self) -> str:
@@ -38,10 +39,11 @@ class Server:
     def start(self) -> None:
         config = self.directory / "nats.conf"
         limit = f", max_file_store: {self.room}" if self.room else ""
+        store = f'store_dir: "{self.directory / "js"}", sync_interval: always{limit}'
+        jetstream = f"jetstream {{ {store} }}" if self.jetstream else ""
         config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\n'
-            f'jetstream {{ store_dir: "{self.directory / "js"}", sync_interval: always{limit} }}\n'
-            f"{self.more}\n"
+            f'listen: "127.0.0.1:{self.port}"\n{jetstream}\n'
+            f"{'' if 'max_payload' in self.more else 'max_payload: 8MB'}\n{self.more}\n"
         )
         self.process = subprocess.Popen(
             [find_binary(), "--config", config],

@@ -12,7 +12,12 @@ from fairlead_cli.embedded.postgres import server as postgres
 from fairlead_cli.embedded.services import SERVICES
 from fairlead_cli.embedded.state_directory import DISK_FREE_MB_MIN
 from fairlead_cli.errors import BinaryMissing
-from fairlead_eventlog.errors import CredentialsRefused, CredentialsUnusable, SubjectRefused
+from fairlead_eventlog.errors import (
+    CredentialsRefused,
+    CredentialsUnusable,
+    ServerUnfit,
+    SubjectRefused,
+)
 from fairlead_eventlog.replication import StreamCopies
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.record import LEVEL_NEWEST
@@ -136,6 +141,8 @@ def mend_nats(error: Exception, address: NatsAddress) -> str:
                 "take the key from the directory of `fairlead provision --nats-auth`, and reload"
                 " nats-server with the auth.conf of that directory"
             )
+        case ServerUnfit():
+            return error.cure
         case SubjectRefused():
             return "set nats.nkey_file to operator.nk: the keys of services may not list streams"
         case _:

@@ -7,6 +7,7 @@ LogError
 ├── NotFinalised       an older release could not read the event: run `fairlead provision --finalise`
 ├── CommitTooLarge     the commit does not fit one message: split it or store by reference
 ├── LogUnavailable     the servers are away, the outcome may be unknown: repeat the same commit id
+│   ├── ServerUnfit         the server lacks what Fairlead needs: the message says how to mend it
 │   ├── SubjectRefused      the key has no grant for a subject: use the key of another identity
 │   └── CredentialsRefused  the servers do not know the key: give them the newest auth.conf
 ├── NoResponders       nobody serves that subject now: its server is gone or not yet up
@@ -61,6 +62,12 @@ class NotFinalised(LogError):
 
 class LogUnavailable(LogError):
     pass
+
+
+class ServerUnfit(LogUnavailable):
+    def __init__(self, server: str, cause: str, cure: str) -> None:
+        super().__init__(f"NATS at {server} {cause}: {cure}")
+        self.cure = cure
 
 
 class SubjectRefused(LogUnavailable):

@@ -37,6 +37,11 @@ class NatsClient(Client):
     violation: str | None = None
     """What the server said when it refused a subject for the last time."""
 
+    @property
+    def server_info(self) -> dict[str, Any]:
+        """What the server said of itself at the last connection or reload."""
+        return self._server_info
+
     @override
     def _connect_command(self) -> bytes:
         # nats-py goes on without encryption if the server offers none.

@@ -37,7 +37,7 @@ async def open_link(
 ) -> AsyncIterator[NatsLink]:
     """A connection that reconnects for ever.
 
-    Raises LogUnavailable if the first connect fails, and CredentialsUnusable.
+    Raises LogUnavailable if the first connect fails, ServerUnfit and CredentialsUnusable.
     """
     links: list[NatsLink] = []
     closing = False
@@ -46,6 +46,11 @@ async def open_link(
         log.info("reconnected to NATS: consumers and tails start over")
         for link in links:
             link.notify_reconnected()
+            if (unfit := link.find_unfit()) is not None:
+                log.error(
+                    "NATS came back and lacks something: this process is not ready until it is mended",
+                    extra={"reason": str(unfit)},
+                )
 
     async def on_disconnect() -> None:
         for link in links:
@@ -59,6 +64,8 @@ async def open_link(
     link = NatsLink(client, timeout_s)
     links.append(link)
     try:
+        if (unfit := link.find_unfit()) is not None:
+            raise unfit
         await link.open()
         yield link
     finally:

@@ -15,8 +15,15 @@ import nats.errors
 import orjson
 from nats.aio.msg import Msg
 
-from fairlead_eventlog.errors import LogUnavailable, NoResponders, StreamMissing, SubjectRefused
+from fairlead_eventlog.errors import (
+    LogUnavailable,
+    NoResponders,
+    ServerUnfit,
+    StreamMissing,
+    SubjectRefused,
+)
 from fairlead_eventlog.jetstream.client import NatsClient
+from fairlead_eventlog.jetstream.server_fitness import find_unfit
 
 # The server says "wrong last sequence" with either code; 10164 comes from replicated streams.
 WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
@@ -92,7 +99,16 @@ class NatsLink:
         return self.client.max_payload - HEADROOM_BYTES
 
     def complaint(self) -> str | None:
-        return None if self.client.is_connected else "NATS is not connected"
+        """Why the log cannot be used now; None if it can."""
+        if not self.client.is_connected:
+            return "NATS is not connected"
+        unfit = self.find_unfit()
+        return None if unfit is None else str(unfit)
+
+    def find_unfit(self) -> ServerUnfit | None:
+        """What the connected server lacks; None if it has all that Fairlead needs."""
+        url = self.client.connected_url
+        return find_unfit("" if url is None else url.netloc, self.client.server_info)
 
     @property
     def connected_s(self) -> float:
