@@ -7,6 +7,7 @@ LogError
 ├── NotFinalised       an older release could not read the event: run `fairlead provision --finalise`
 ├── CommitTooLarge     the commit does not fit one message: split it or store by reference
 ├── LogUnavailable     the servers are away, the outcome may be unknown: repeat the same commit id
+│   ├── ConsumerMissing     somebody deleted a consumer: run `fairlead provision`
 │   ├── ServerUnfit         the server lacks what Fairlead needs: the message says how to mend it
 │   ├── SubjectRefused      the key has no grant for a subject: use the key of another identity
 │   └── CredentialsRefused  the servers do not know the key: give them the newest auth.conf
@@ -62,6 +63,13 @@ class NotFinalised(LogError):
 
 class LogUnavailable(LogError):
     pass
+
+
+class ConsumerMissing(LogUnavailable):
+    def __init__(self, stream: str, consumer: str) -> None:
+        super().__init__(
+            f"consumer {consumer} of stream {stream} does not exist: run `fairlead provision`"
+        )
 
 
 class ServerUnfit(LogUnavailable):

@@ -62,7 +62,7 @@ async def missing_streams(address: NatsAddress, *, timeout_s: float = 5.0) -> tu
     """The declared streams that do not exist yet."""
     async with open_link(address, name="fairlead-provision", timeout_s=timeout_s) as link:
         return tuple(
-            [spec.name for spec in STREAMS if await _stream_config(link, spec.name) is None]
+            [spec.name for spec in STREAMS if await read_stream_config(link, spec.name) is None]
         )
 
 
@@ -113,11 +113,11 @@ def unsafe_change(current: dict[str, Any], wanted: dict[str, Any]) -> str | None
 
 async def _apply(link: NatsLink, spec: StreamSpec, replicas: int) -> str:
     wanted = stream_config(spec, replicas)
-    current = await _stream_config(link, spec.name)
+    current = await read_stream_config(link, spec.name)
     if current is None:
         await link.api(f"STREAM.CREATE.{spec.name}", wanted)
         return "created"
-    if all(current.get(key, _zero_value(value)) == value for key, value in wanted.items()):
+    if all(current.get(key, zero_value(value)) == value for key, value in wanted.items()):
         return "unchanged"
     reason = unsafe_change(current, wanted)
     if reason is not None:
@@ -171,7 +171,8 @@ async def _apply_consumer(link: NatsLink, spec: ConsumerSpec) -> str:
     return "applied"
 
 
-async def _stream_config(link: NatsLink, name: str) -> dict[str, Any] | None:
+async def read_stream_config(link: NatsLink, name: str) -> dict[str, Any] | None:
+    """The configuration of a stream as its server has it; None if it does not exist."""
     try:
         answer = await link.api(f"STREAM.INFO.{name}")
     except ServerRefusal as refusal:
@@ -194,6 +195,6 @@ def _shrinks(current: int, wanted: int) -> bool:
     return wanted > 0 and (unlimited or wanted < current)
 
 
-def _zero_value(value: object) -> object:
+def zero_value(value: object) -> object:
     """The value of a setting that the server leaves out of its answer."""
     return type(value)() if isinstance(value, bool | int | str) else None

@@ -8,7 +8,7 @@ from typing import Final
 import orjson
 from nats.aio.msg import Msg
 
-from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.errors import ConsumerMissing
 from fairlead_eventlog.jetstream.link import NatsLink
 
 # The server ends a pull with one of these; "100" is a heartbeat.
@@ -30,16 +30,17 @@ class Pull:
     ) -> None:
         self._link = link
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+        self._gone = ConsumerMissing(stream, consumer)
         self._capacity = capacity
         self._expires_s = expires_s
         self._buffer: list[Msg] = []
         self._outstanding = 0
         self._changed = asyncio.Event()
-        self._failure: str | None = None
+        self._failure: ConsumerMissing | None = None
         self._silence_s = 0.0
 
     async def batches(self) -> AsyncIterator[list[Msg]]:
-        """Messages in lists as they arrive, for ever. Raises LogUnavailable if the consumer is gone."""
+        """Messages in lists as they arrive, for ever. Raises ConsumerMissing if it is gone."""
         # A delivery keeps the subject of its stream, so a pull needs a subscription of its own.
         reply = self._link.client.new_inbox()
         subscription = await self._link.client.subscribe(
@@ -54,7 +55,7 @@ class Pull:
                     yield batch
                     continue
                 if self._failure is not None:
-                    raise LogUnavailable(self._failure)
+                    raise self._failure
                 await self._wait()
         finally:
             unregister()
@@ -102,7 +103,7 @@ class Pull:
         self._outstanding = max(0, self._outstanding - int(unserved)) if unserved else 0
         description = headers.get("Description", "")
         if headers["Status"] == _NO_RESPONDERS or "Consumer Deleted" in description:
-            self._failure = "the consumer is gone"
+            self._failure = self._gone
         self._changed.set()
 
     def _start_over(self) -> None:

@@ -21,8 +21,8 @@ from fairlead_cli.checks import Finding
 from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.embedded.state_directory import MEGABYTE, load_addresses, lock_owner
 from fairlead_cli.terminal import stdout_console
+from fairlead_eventlog.condition.drift import read_drift
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.provision import missing_streams
 from fairlead_eventlog.replication import read_copies
 from fairlead_eventlog.status.status_record import recorded_level
 from fairlead_projector.database import Connection
@@ -127,14 +127,13 @@ def _configured_dsn(config: Config | None) -> str | None:
 
 async def _check_nats(address: NatsAddress) -> Finding:
     try:
-        asked = missing_streams(address, timeout_s=CHECK_TIMEOUT_S / 2)
-        missing = await asyncio.wait_for(asked, CHECK_TIMEOUT_S)
+        asked = read_drift(address, timeout_s=CHECK_TIMEOUT_S / 2)
+        drift = await asyncio.wait_for(asked, CHECK_TIMEOUT_S)
     except (LogError, TimeoutError) as error:
         mend = checks.mend_nats(error, address)
         return Finding("nats", "fail", str(error) or "no answer", mend)
-    if missing:
-        detail = f"{address}: {len(missing)} streams are missing ({', '.join(missing[:3])} …)"
-        return Finding("nats", "fail", detail, "run `fairlead provision`")
+    if drift.sentence is not None:
+        return Finding("nats", "fail", f"{address}: {drift.sentence}", "run `fairlead provision`")
     return Finding("nats", "ok", f"{address}, streams provisioned")
 
 

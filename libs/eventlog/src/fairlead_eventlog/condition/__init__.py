@@ -1,0 +1,1 @@
+"""The condition of the streams: what differs from the declarations, and how full they are."""
