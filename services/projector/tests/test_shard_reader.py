@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairlead_eventlog.ports import LogEntry
-from fairlead_projector.shard_reader import follow_shard
+from fairlead_eventlog.ports import BATCH_BYTES, LogEntry
+from fairlead_projector.shard_reader import ReadPace, follow_shard
 from fairlead_schema.events import SessionArchived, SessionCreated
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address, shard
@@ -27,10 +27,10 @@ class ForgetfulShard:
         self.readers = 0
 
     async def follow(
-        self, shard: int, *, after: int, reader: str = "projector"
+        self, shard: int, *, after: int, reader: str = "projector", bytes_max: int = BATCH_BYTES
     ) -> AsyncIterator[Sequence[LogEntry]]:
         self.readers += 1
-        async for batch in self._log.follow(shard, after=after, reader=reader):
+        async for batch in self._log.follow(shard, after=after, reader=reader, bytes_max=bytes_max):
             yield batch
             if self.readers == 1:
                 await asyncio.Event().wait()
@@ -55,7 +55,9 @@ async def test_a_forgotten_reader_begins_again_after_its_last_entry(
 
     async with (
         asyncio.timeout(5),
-        follow_shard(eventlog, SHARD, after=0, reader="feed", quiet_s=0.02) as batches,
+        follow_shard(
+            eventlog, SHARD, after=0, reader="feed", pace=ReadPace(quiet_s=0.02)
+        ) as batches,
     ):
         async for entries in batches:
             positions += [entry.position for entry in entries]
@@ -73,7 +75,9 @@ async def test_a_quiet_shard_is_left_in_peace(log_builder: "LogBuilder") -> None
     eventlog = replace(log_builder.eventlog, shards=shards)
     quiet = 0
 
-    async with follow_shard(eventlog, SHARD, after=0, reader="feed", quiet_s=0.01) as batches:
+    async with follow_shard(
+        eventlog, SHARD, after=0, reader="feed", pace=ReadPace(quiet_s=0.01)
+    ) as batches:
         async for entries in batches:
             quiet += not entries
             if quiet == 10:

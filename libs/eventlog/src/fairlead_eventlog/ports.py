@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, Self
+from typing import Final, NamedTuple, Protocol, Self
 
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes
 from fairlead_eventlog.slots import Slots
@@ -96,6 +96,10 @@ class SessionLog(Protocol):
         """Delete a session's commits before a position; without a position, every commit."""
 
 
+BATCH_BYTES: Final = 8 * 1024 * 1024
+"""How many bytes of a shard a reader takes at once, unless it says otherwise."""
+
+
 class LogEntry(NamedTuple):
     """One message of a shard, still encoded: an unreadable message must not stop the reader."""
 
@@ -108,9 +112,11 @@ class ShardLog(Protocol):
     """A whole shard in order, for projections."""
 
     def follow(
-        self, shard: int, *, after: int, reader: str = "projector"
+        self, shard: int, *, after: int, reader: str = "projector", bytes_max: int = BATCH_BYTES
     ) -> AsyncIterator[Sequence[LogEntry]]:
         """Batches of entries after a position, then new entries as they land, for ever.
+
+        A batch has at most so many bytes, or one entry.
 
         One process follows a shard under a reader's name. A second process ends the first.
         """

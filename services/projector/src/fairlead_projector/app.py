@@ -80,11 +80,15 @@ def _tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
         ),
     }
     for shard in range(SHARDS):
-        options = ReadOptions(settings.batch_commits_max)
+        options = ReadOptions(settings.batch_commits_max, settings.batch_bytes_max)
         tasks[f"shard {shard}"] = partial(
             project_shard, shard, dsn, eventlog, share, options=options
         )
         tasks[f"feed {shard}"] = partial(
-            publish_shard, shard, eventlog, timings=settings.feed_timings
+            publish_shard,
+            shard,
+            eventlog,
+            timings=settings.feed_timings,
+            bytes_max=settings.batch_bytes_max,
         )
     return tasks

@@ -6,6 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
+from fairlead_eventlog.ports import BATCH_BYTES
 from fairlead_projector.sweep import TenantBudgets
 from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_schema.identity.nats_address import NatsAddress
@@ -40,6 +41,7 @@ class ProjectorSettings(BaseModel):
     host: str
     port: int
     batch_commits_max: int
+    batch_bytes_max: int = BATCH_BYTES
     sweep_interval_s: float
     sweep_age_s: float
     tenant_budgets: TenantBudgets = TenantBudgets()
@@ -59,6 +61,7 @@ class ProjectorSettings(BaseModel):
             host=config.health.host,
             port=config.health.port,
             batch_commits_max=config.projector.batch_commits_max,
+            batch_bytes_max=config.projector.batch_bytes_max,
             sweep_interval_s=config.projector.sweep_interval_s,
             sweep_age_s=config.projector.sweep_age_s,
             tenant_budgets=TenantBudgets(

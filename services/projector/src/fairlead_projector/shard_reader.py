@@ -4,16 +4,29 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.ports import LogEntry
+from fairlead_eventlog.ports import BATCH_BYTES, LogEntry
 from fairlead_service.supervise import cancel_and_wait
 
 log = logging.getLogger(__name__)
 
 QUIET_S: Final = 2.0
 QUIET_PERIODS_MAX: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPace:
+    """How a reader follows a shard."""
+
+    linger_s: float = 0.0
+    """Between two batches: the first of a burst comes at once, the rest together."""
+    quiet_s: float = QUIET_S
+    """After this time without entries the reader yields an empty batch."""
+    bytes_max: int = BATCH_BYTES
+    """Of a batch, unless one entry is larger."""
 
 
 @asynccontextmanager
@@ -23,14 +36,10 @@ async def follow_shard(
     *,
     after: int,
     reader: str,
-    linger_s: float = 0.0,
-    quiet_s: float = QUIET_S,
+    pace: ReadPace = ReadPace(),  # noqa: B008 - a frozen value
 ) -> AsyncIterator[AsyncIterator[Sequence[LogEntry]]]:
-    """Yield the batches of a shard, and an empty batch whenever nothing came for `quiet_s`.
-
-    Batches come at least `linger_s` apart: the first of a burst at once, the rest together.
-    """
-    shard_reader = _ShardReader(eventlog, shard, after, reader, linger_s=linger_s, quiet_s=quiet_s)
+    """Yield the batches of a shard, and an empty batch whenever nothing came for a while."""
+    shard_reader = _ShardReader(eventlog, shard, after, reader, pace)
     batches = shard_reader.batches()
     try:
         yield batches
@@ -43,20 +52,12 @@ class _ShardReader:
     """One reader of a shard. A restarted server forgets its readers without notice."""
 
     def __init__(
-        self,
-        eventlog: EventLog,
-        shard: int,
-        after: int,
-        reader: str,
-        *,
-        linger_s: float,
-        quiet_s: float,
+        self, eventlog: EventLog, shard: int, after: int, reader: str, pace: ReadPace
     ) -> None:
         self._shards = eventlog.shards
         self._shard = shard
         self._reader = reader
-        self._linger_s = linger_s
-        self._quiet_s = quiet_s
+        self._pace = pace
         self._position = after
         self._source: AsyncIterator[Sequence[LogEntry]]
         self._upcoming: asyncio.Task[Sequence[LogEntry]]
@@ -65,13 +66,13 @@ class _ShardReader:
     async def batches(self) -> AsyncGenerator[Sequence[LogEntry], None]:
         end, quiet, quiet_max = 0, 0, 1
         while True:
-            done, _pending = await asyncio.wait({self._upcoming}, timeout=self._quiet_s)
+            done, _pending = await asyncio.wait({self._upcoming}, timeout=self._pace.quiet_s)
             if done:
                 entries = self._upcoming.result()
                 self._position = entries[-1].position
                 end, quiet, quiet_max = 0, 0, 1
                 # Read the next batch while the caller works on this one.
-                self._upcoming = asyncio.create_task(_next_batch(self._source, self._linger_s))
+                self._upcoming = asyncio.create_task(_next_batch(self._source, self._pace.linger_s))
                 yield entries
                 continue
             yield ()
@@ -93,7 +94,9 @@ class _ShardReader:
             await self._source.aclose()
 
     def _open(self) -> None:
-        self._source = self._shards.follow(self._shard, after=self._position, reader=self._reader)
+        self._source = self._shards.follow(
+            self._shard, after=self._position, reader=self._reader, bytes_max=self._pace.bytes_max
+        )
         self._upcoming = asyncio.create_task(_next_batch(self._source, 0.0))
 
 

@@ -13,6 +13,7 @@ from fairlead_eventlog.jetstream.link import NatsLink
 
 # The server ends a pull with one of these; "100" is a heartbeat.
 _NO_RESPONDERS: Final = "503"
+_FULL: Final = "Exceeds MaxBytes"
 _PULL_ENDED: Final = frozenset({"404", "408", "409", _NO_RESPONDERS})
 
 
@@ -27,12 +28,14 @@ class Pull:
         *,
         capacity: Callable[[], int],
         expires_s: float,
+        bytes_max: int | None = None,
     ) -> None:
         self._link = link
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
         self._gone = ConsumerMissing(stream, consumer)
         self._capacity = capacity
         self._expires_s = expires_s
+        self._bytes_max = bytes_max
         self._buffer: list[Msg] = []
         self._outstanding = 0
         self._changed = asyncio.Event()
@@ -71,9 +74,13 @@ class Pull:
         missing = self._capacity() - self._outstanding - len(self._buffer)
         if missing <= 0 or self._outstanding > self._capacity() // 2:
             return
+        if self._bytes_max is not None and self._outstanding + len(self._buffer) > 0:
+            return  # One pull at a time keeps to its bytes; two would have twice as many.
         self._outstanding += missing
         expires = int(self._expires_s * 1e9)
         body = {"batch": missing, "expires": expires, "idle_heartbeat": int(expires / 2.5)}
+        if self._bytes_max is not None:
+            body["max_bytes"] = self._bytes_max
         await self._link.send(self._next, orjson.dumps(body), reply=reply)
 
     async def _wait(self) -> None:
@@ -102,6 +109,9 @@ class Pull:
         unserved = headers.get("Nats-Pending-Messages")
         self._outstanding = max(0, self._outstanding - int(unserved)) if unserved else 0
         description = headers.get("Description", "")
+        if _FULL in description:
+            self._changed.set()
+            return  # The next pull gets the message that did not fit.
         if headers["Status"] == _NO_RESPONDERS or "Consumer Deleted" in description:
             self._failure = self._gone
         self._changed.set()

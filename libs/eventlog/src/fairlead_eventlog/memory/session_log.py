@@ -3,11 +3,13 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
+from itertools import accumulate
 
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge
 from fairlead_eventlog.memory.commits import UnreadableCommit, parse_entry, require_readable
 from fairlead_eventlog.memory.registers import MemoryLogStatus
 from fairlead_eventlog.ports import (
+    BATCH_BYTES,
     START,
     CommitPage,
     Head,
@@ -119,11 +121,14 @@ class MemoryLog:
         self._sessions[at] = rest
 
     async def follow(
-        self, shard: int, *, after: int, reader: str = "projector"
+        self, shard: int, *, after: int, reader: str = "projector", bytes_max: int = BATCH_BYTES
     ) -> AsyncIterator[Sequence[LogEntry]]:
         assert reader
         while True:
-            batch = [entry for entry in self.entries[shard] if entry.position > after][:BATCH]
+            waiting = [entry for entry in self.entries[shard] if entry.position > after][:BATCH]
+            sizes = accumulate(len(entry.payload) for entry in waiting)
+            fitting = sum(1 for size in sizes if size <= bytes_max)
+            batch = waiting[: max(1, fitting)]
             if batch:
                 after = batch[-1].position
                 yield batch

@@ -136,6 +136,7 @@ class RunnerConfig(Section):
 
 class ProjectorConfig(Section):
     batch_commits_max: int = Field(default=500, gt=0)
+    batch_bytes_max: int = Field(default=8 * 1024 * 1024, gt=0)
     sweep_interval_s: float = Field(default=2.0, gt=0)
     sweep_age_s: float = Field(default=3.0, ge=0)
     asks_interval_s: float = Field(default=1.0, gt=0)

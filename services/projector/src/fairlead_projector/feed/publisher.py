@@ -13,14 +13,14 @@ from typing import Final
 from pydantic_core import to_json
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.ports import FeedItem, LogEntry
+from fairlead_eventlog.ports import BATCH_BYTES, FeedItem, LogEntry
 from fairlead_projector import metrics
 from fairlead_projector.feed.checkpoint import TIMINGS, FeedCheckpoint
 from fairlead_projector.feed.deliveries import PendingDeliveries
 from fairlead_projector.feed.held_sessions import HeldSessions
 from fairlead_projector.restore import ReaderMark, check_log, resume_mark
 from fairlead_projector.settings import FeedTimings
-from fairlead_projector.shard_reader import follow_shard
+from fairlead_projector.shard_reader import ReadPace, follow_shard
 from fairlead_schema import public_events, subjects
 from fairlead_schema.events import PromptPromoted, SessionPurged
 from fairlead_schema.prompt import Delivery
@@ -39,6 +39,7 @@ async def publish_shard(
     *,
     on_healthy: Callable[[], None],
     timings: FeedTimings = TIMINGS,
+    bytes_max: int = BATCH_BYTES,
 ) -> None:
     """Publish one shard. Raises AppendConflict when another publisher has taken it over.
 
@@ -63,7 +64,11 @@ async def publish_shard(
     await held.save()
     checkpoint = FeedCheckpoint(mark.position, timings)
     async with follow_shard(
-        eventlog, shard, after=mark.position, reader=READER, linger_s=timings.linger_s
+        eventlog,
+        shard,
+        after=mark.position,
+        reader=READER,
+        pace=ReadPace(linger_s=timings.linger_s, bytes_max=bytes_max),
     ) as batches:
         async for entries in batches:
             on_healthy()

@@ -60,7 +60,7 @@ async def rebuild(
         # The first projection has stored the dead letters already.
         replay = replace(eventlog, dead_letters=_DiscardedLetters())
         share, complaints = ShardShare(), Complaints()
-        options = ReadOptions(BATCH_COMMITS_MAX, reader)
+        options = ReadOptions(BATCH_COMMITS_MAX, reader=reader)
         tasks = [
             asyncio.create_task(
                 keep_running(

@@ -145,6 +145,7 @@ def fold_batch(
             changes.broken.append(BrokenEntry(decoded.entry, reason))
         session.row.position = position
         session.row.log_bytes += len(decoded.entry.payload)
+        session.message_bytes += len(decoded.entry.payload)
         sessions[at], changes.sessions[at] = session, session.row
     return changes
 
@@ -206,7 +207,7 @@ def _apply_to_messages(
         return  # Two events cannot create one message: the first row stays.
     _put_message(session, at, MessageRow(existing.seq if existing else recorded.seq, last), changes)
     if creates and last.type == "assistant":
-        session.newest_assistant = last.id
+        session.newest_assistant, session.message_bytes = last.id, 0
 
 
 def _put_message(

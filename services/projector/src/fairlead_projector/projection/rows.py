@@ -153,6 +153,8 @@ class ProjectedSession:
     pending: dict[MessageId, int] = field(default_factory=dict)
     messages: dict[MessageId, MessageRow] = field(default_factory=dict)
     newest_assistant: MessageId | None = None
+    message_bytes: int = 0
+    """The size of the newest assistant message, as far as it was loaded or written."""
     asks: dict[str, tuple[MessageId, CallId] | None] = field(default_factory=dict)
     """The pending asks, each with the call that it comes from."""
 
@@ -189,9 +191,9 @@ def copy_text(events: Iterable[EventRow]) -> bytes:
     return b"".join(lines)
 
 
-def json_rows(rows: Iterable[object]) -> str:
-    """Rows as one JSON array, for `jsonb_to_recordset`."""
-    return to_json(list(rows), by_alias=True, exclude_none=True, inf_nan_mode="null").decode()
+def json_row(row: object) -> bytes:
+    """A row in JSON, for `jsonb_to_recordset`."""
+    return to_json(row, by_alias=True, exclude_none=True, inf_nan_mode="null")
 
 
 def _cell(text: str) -> str:

@@ -7,20 +7,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from psycopg import DataError, IntegrityError
+from psycopg import Error
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.ports import LogEntry
+from fairlead_eventlog.ports import BATCH_BYTES, LogEntry
 from fairlead_projector import database, metrics
 from fairlead_projector.errors import ShardFenced
 from fairlead_projector.migrations import ensure_migrated
 from fairlead_projector.projection import log_entries, row_changes
+from fairlead_projector.projection.batches import is_refused, split_entries
 from fairlead_projector.projection.log_entries import DecodedEntry
 from fairlead_projector.projection.purge import erase
 from fairlead_projector.projection.row_changes import BrokenEntry
 from fairlead_projector.projection.store import ShardStore
 from fairlead_projector.shard_balance import ShardShare, announce_projector, count_projectors
-from fairlead_projector.shard_reader import follow_shard
+from fairlead_projector.shard_reader import ReadPace, follow_shard
 from fairlead_schema import subjects
 
 log = logging.getLogger(__name__)
@@ -32,9 +33,10 @@ WATCH_INTERVAL_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to read a shard: the commits of a transaction, and the name of the reader."""
+    """How to read a shard: the commits and bytes of a transaction, and the name of the reader."""
 
     batch_max: int
+    bytes_max: int = BATCH_BYTES
     reader: str = "projector"
     lock_retry_s: float = 1.0
     """Before the lock of the shard is tried again."""
@@ -66,19 +68,21 @@ async def _project_until_surplus(
 ) -> None:
     await writer.load_checkpoint()
     log.info("shard projection started", extra={"shard": writer.shard, "position": writer.position})
-    after, size = writer.position, options.batch_max
+    after = writer.position
     async with follow_shard(
         writer.eventlog,
         writer.shard,
         after=after,
         reader=options.reader,
-        linger_s=LINGER_S,
+        pace=ReadPace(linger_s=LINGER_S, bytes_max=options.bytes_max),
     ) as batches:
         async for entries in batches:
             if not entries:
                 await writer.check_fence()
-            for start in range(0, len(entries), size):
-                await writer.write(entries[start : start + size])
+            for batch in split_entries(
+                entries, commits_max=options.batch_max, bytes_max=options.bytes_max
+            ):
+                await writer.write(batch)
             on_healthy()
             if share.is_surplus(writer.shard):
                 return
@@ -135,18 +139,24 @@ class ShardWriter:
     async def _write_batch(self, batch: Sequence[DecodedEntry]) -> None:
         try:
             await self._apply(batch)
-        except (DataError, IntegrityError) as error:
-            # Postgres refuses a commit of the batch. Find it, because only its session may stop.
+        except Error as error:
             self._store.forget()
-            if len(batch) > 1:
-                for entry in batch:
-                    await self._write_batch([entry])
-            elif batch[0].reason is None:
-                await self._write_batch(
-                    [log_entries.unreadable_entry(batch[0].entry, f"not storable: {error}")]
-                )
-            else:
+            if not is_refused(error, alone=len(batch) == 1):
                 raise
+            await self._write_parts(batch, error)
+
+    async def _write_parts(self, batch: Sequence[DecodedEntry], error: Error) -> None:
+        """Find the commit that Postgres refuses, because only its session may stop."""
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            await self._write_batch(batch[:middle])
+            await self._write_batch(batch[middle:])
+        elif batch[0].reason is None:
+            await self._write_batch(
+                [log_entries.unreadable_entry(batch[0].entry, f"not storable: {error}")]
+            )
+        else:
+            raise error
 
     async def _apply(self, batch: Sequence[DecodedEntry]) -> None:
         started, after = time.perf_counter(), self.position

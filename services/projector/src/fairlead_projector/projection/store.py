@@ -1,6 +1,5 @@
 """Loads the rows of sessions, and writes a batch with its checkpoint in one transaction."""
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -10,13 +9,15 @@ from pydantic import TypeAdapter
 
 from fairlead_projector.database import Connection, query, single_cell
 from fairlead_projector.errors import ShardFenced
+from fairlead_projector.projection.batches import join_pages
+from fairlead_projector.projection.recent_sessions import RecentSessions
 from fairlead_projector.projection.row_changes import MessageKey, RowChanges
 from fairlead_projector.projection.rows import (
     MessageRow,
     ProjectedSession,
     SessionRow,
     copy_text,
-    json_rows,
+    json_row,
 )
 from fairlead_projector.projection.session_row import EXECUTION_EVENT_TYPES, fold_execution
 from fairlead_schema.catalog import ModelRef, Tokens
@@ -26,7 +27,8 @@ from fairlead_schema.record import Recorded, RecordError, decode_event
 from fairlead_schema.subjects import Address
 from fairlead_session.state.execution import CallKey, Execution
 
-SESSIONS_MAX: Final = 2_000
+# Postgres stores no jsonb above 256 MB, and reads each parameter as a whole.
+PARAMETER_BYTES_MAX: Final = 16 * 1024 * 1024
 _EXECUTION: Final = TypeAdapter(Execution)
 _CALLS: Final = TypeAdapter(tuple[CallKey, ...])
 
@@ -37,7 +39,7 @@ class ShardStore:
     def __init__(self, connection: Connection, shard: int) -> None:
         self._connection = connection
         self._shard = shard
-        self._recent: OrderedDict[Address, ProjectedSession] = OrderedDict()
+        self._recent = RecentSessions()
 
     async def checkpoint(self) -> int:
         """The position up to which the shard is projected."""
@@ -53,7 +55,7 @@ class ShardStore:
     ) -> dict[Address, ProjectedSession]:
         """The existing sessions among the addresses, with the messages that are named."""
         wanted = dict.fromkeys(addresses)
-        sessions = {at: self._recent[at] for at in wanted if at in self._recent}
+        sessions = self._recent.find(wanted)
         loaded = await self._load_sessions([at for at in wanted if at not in sessions])
         await self._load_newest_assistants(loaded)
         await self._load_pending({at: item for at, item in loaded.items() if item.row.pending})
@@ -103,23 +105,21 @@ class ShardStore:
     def remember(self, sessions: Mapping[Address, ProjectedSession], changes: RowChanges) -> None:
         """Keep the sessions of a committed batch in the cache."""
         for at in changes.purges:
-            self._recent.pop(at, None)
+            self._recent.drop(at)
         truncated = {(item.tenant, item.session_id) for item in changes.truncations}
         for at, session in sessions.items():
-            self._recent.pop(at, None)
+            self._recent.drop(at)
             if at not in truncated:
                 session.forget_closed()
-                self._recent[at] = session
-        while len(self._recent) > SESSIONS_MAX:
-            self._recent.popitem(last=False)
+                self._recent.put(at, session)
 
     def forget(self) -> None:
         """Clear the cache, because a failed transaction left its sessions changed."""
         self._recent.clear()
 
     async def _write(self, name: str, rows: Iterable[object], **more: int) -> None:
-        if rows := list(rows):
-            await self._connection.execute(query(name), {"rows": json_rows(rows), **more})
+        for page in join_pages(map(json_row, rows), bytes_max=PARAMETER_BYTES_MAX):
+            await self._connection.execute(query(name), {"rows": page.decode(), **more})
 
     async def _load_sessions(self, wanted: Sequence[Address]) -> dict[Address, ProjectedSession]:
         rows = await self._fetch("load_sessions", wanted)
@@ -145,6 +145,7 @@ class ShardStore:
             newest, session = _message_row(row), sessions[_address(row)]
             session.messages[newest.message.id] = newest
             session.newest_assistant = newest.message.id
+            session.message_bytes = len(row["message"])
 
     async def _load_pending(self, sessions: Mapping[Address, ProjectedSession]) -> None:
         for row in await self._fetch("load_pending", list(sessions)):

@@ -9,12 +9,14 @@ from nats.aio.msg import Msg
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import NatsLink, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.pull import Pull
-from fairlead_eventlog.ports import LogEntry
-from fairlead_eventlog.streams import log_stream
+from fairlead_eventlog.ports import BATCH_BYTES, LogEntry
+from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 
 BATCH: Final = 500
+# The server never delivers a message that is larger than a pull, and counts its subject and headers.
+MESSAGE_BYTES_MAX: Final = COMMIT_BYTES_MAX + 64 * 1024
 SESSION_BATCH: Final = 50
 PULL_EXPIRES_S: Final = 5.0
 
@@ -29,11 +31,18 @@ class JetStreamShards:
         self._link = link
 
     async def follow(
-        self, shard: int, *, after: int, reader: str = "projector"
+        self, shard: int, *, after: int, reader: str = "projector", bytes_max: int = BATCH_BYTES
     ) -> AsyncIterator[Sequence[LogEntry]]:
         stream = log_stream(shard)
         await self._recreate_consumer(stream, reader, after)
-        pull = Pull(self._link, stream, reader, capacity=lambda: BATCH, expires_s=PULL_EXPIRES_S)
+        pull = Pull(
+            self._link,
+            stream,
+            reader,
+            capacity=lambda: BATCH,
+            expires_s=PULL_EXPIRES_S,
+            bytes_max=max(bytes_max, MESSAGE_BYTES_MAX),
+        )
         delivered = 0
         async for batch in pull.batches():
             for msg in batch:
