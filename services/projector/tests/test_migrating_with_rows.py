@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 from fairlead_projector import database
 from fairlead_projector.database import query
 from fairlead_projector.errors import MigrationRunning
-from fairlead_projector.migrations import ensure_migrated, is_migrated, load_migrations, migrate
+from fairlead_projector.migrations import is_migrated, load_migrations, migrate, try_migrate
 from fairlead_projector.roles import PROJECTOR, create_roles
 from services.projector.tests.test_roles import LOGINS, drop_roles
 
@@ -118,7 +118,7 @@ async def test_one_process_migrates_and_the_others_say_that_they_wait(dsn: str) 
     async with await database.connect(dsn) as first, await database.connect(dsn) as second:
         assert await database.try_lock(first, database.MIGRATION_LOCK)
         with pytest.raises(MigrationRunning):
-            await ensure_migrated(second)
+            await try_migrate(second)
         waiting = asyncio.create_task(migrate(second))
         await asyncio.sleep(0.3)
         assert not waiting.done()

@@ -11,6 +11,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_projector.ask_recheck import recheck_asks
 from fairlead_projector.feed.publisher import publish_shard
+from fairlead_projector.migration_gate import MigrationGate
 from fairlead_projector.projection.shard import ReadOptions, project_shard, watch_shards
 from fairlead_projector.settings import ProjectorSettings
 from fairlead_projector.shard_balance import ShardShare
@@ -26,7 +27,9 @@ from fairlead_service.supervise import cancel_and_wait
 def build(settings: ProjectorSettings) -> Starlette:
     """The ASGI application. It connects when it starts."""
     health, complaints = Health(), Complaints()
-    health.depend("postgres", complaints.probe("postgres"))
+    gate = MigrationGate(settings.postgres_dsn)
+    postgres = complaints.probe("postgres")
+    health.depend("postgres", lambda: gate.complaint() or postgres())
     health.depend("projector", complaints.probe("projector"))
 
     @asynccontextmanager
@@ -36,7 +39,7 @@ def build(settings: ProjectorSettings) -> Starlette:
             nats = complaints.probe("nats")
             health.depend("nats", lambda: eventlog.complaint() or nats())
             async with (
-                run_tasks(settings, eventlog, complaints),
+                run_tasks(settings, eventlog, complaints, gate),
                 serve_usage(settings, eventlog.outputs),
             ):
                 yield
@@ -46,20 +49,25 @@ def build(settings: ProjectorSettings) -> Starlette:
 
 @asynccontextmanager
 async def run_tasks(
-    settings: ProjectorSettings, eventlog: EventLog, complaints: Complaints
+    settings: ProjectorSettings, eventlog: EventLog, complaints: Complaints, gate: MigrationGate
 ) -> AsyncIterator[None]:
-    """Run all tasks of a projector, and restart failed ones, until the block ends."""
+    """Run all tasks of a projector, and restart failed ones, until the block ends.
+
+    The feed needs no Postgres. All other tasks wait until the gate is open.
+    """
+    held = {name: gate.hold(task) for name, task in _table_tasks(settings, eventlog).items()}
     tasks = [
         asyncio.create_task(keep_running(name, task, complaints), name=name)
-        for name, task in _tasks(settings, eventlog).items()
+        for name, task in {**held, **_feed_tasks(settings, eventlog)}.items()
     ]
+    tasks.append(asyncio.create_task(gate.open(), name="migrations"))
     try:
         yield
     finally:
         await cancel_and_wait(*tasks)
 
 
-def _tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
+def _table_tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
     dsn, share = settings.postgres_dsn, ShardShare()
     tasks: dict[str, Task] = {
         "watch": partial(watch_shards, dsn, eventlog, share),
@@ -79,16 +87,19 @@ def _tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
             expire_s=settings.expire_s,
         ),
     }
+    options = ReadOptions(settings.batch_commits_max, settings.batch_bytes_max)
     for shard in range(SHARDS):
-        options = ReadOptions(settings.batch_commits_max, settings.batch_bytes_max)
         tasks[f"shard {shard}"] = partial(
             project_shard, shard, dsn, eventlog, share, options=options
         )
-        tasks[f"feed {shard}"] = partial(
-            publish_shard,
-            shard,
-            eventlog,
-            timings=settings.feed_timings,
-            bytes_max=settings.batch_bytes_max,
-        )
     return tasks
+
+
+def _feed_tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
+    timings, bytes_max = settings.feed_timings, settings.batch_bytes_max
+    return {
+        f"feed {shard}": partial(
+            publish_shard, shard, eventlog, timings=timings, bytes_max=bytes_max
+        )
+        for shard in range(SHARDS)
+    }

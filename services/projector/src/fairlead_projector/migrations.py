@@ -108,6 +108,15 @@ def missing_migrations(
 
 
 async def ensure_migrated(connection: Connection) -> None:
+    """Apply missing migrations, or wait while another process does. Raises NotMigrated if this role may not."""
+    while True:
+        try:
+            return await try_migrate(connection)
+        except MigrationRunning:
+            await asyncio.sleep(LOCK_POLL_S)
+
+
+async def try_migrate(connection: Connection) -> None:
     """Apply missing migrations, if there are any.
 
     Raises NotMigrated if this role may not, MigrationRunning while another process applies them.

@@ -8,6 +8,7 @@ from psycopg import errors
 from fairlead_eventlog.ports import LogEntry
 from fairlead_projector import database, metrics
 from fairlead_projector.migrations import migrate
+from fairlead_projector.projection import store
 from fairlead_projector.projection.batches import is_refused, join_pages, split_entries
 from fairlead_projector.projection.recent_sessions import SESSION_BYTES, RecentSessions
 from fairlead_projector.projection.rows import ProjectedSession
@@ -120,9 +121,10 @@ async def test_large_commits_are_projected_in_small_transactions(
 
 @pytest.mark.integration
 async def test_a_message_that_grows_by_megabytes_is_written_each_time(
-    log_builder: "LogBuilder", projection: "Projection"
+    log_builder: "LogBuilder", projection: "Projection", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A16: the message is larger than a parameter of a statement, and too large for the cache."""
+    """A16: the message is larger than a parameter of a statement, and too large for a batch."""
+    monkeypatch.setattr(store, "PARAMETER_BYTES_MAX", MEGABYTE // 2)
     log_builder.commit(AT, CREATED, STARTED)
     assert isinstance(STARTED, StepStarted)
     for number in range(8):
@@ -130,13 +132,13 @@ async def test_a_message_that_grows_by_megabytes_is_written_each_time(
         log_builder.commit(
             AT,
             TextStarted(assistant_message_id=message_id, text_id=text_id),
-            TextEnded(assistant_message_id=message_id, text_id=text_id, text="z" * (3 * MEGABYTE)),
+            TextEnded(assistant_message_id=message_id, text_id=text_id, text="z" * (MEGABYTE // 4)),
         )
-    async with projection.run(options=ReadOptions(500, bytes_max=MEGABYTE)):
+    async with projection.run(options=ReadOptions(500, bytes_max=MEGABYTE // 2)):
         await projection.wait_until(projection.is_caught_up)
 
     (row,) = projection.rows("SELECT length(message::text) AS length FROM read.session_message")
-    assert row["length"] > 24 * MEGABYTE
+    assert row["length"] > 2 * MEGABYTE
 
 
 @pytest.mark.integration
