@@ -8,7 +8,7 @@ import pytest
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.connect import connect, open_link
 from fairlead_eventlog.ports import START, Head
 from fairlead_eventlog.provision import provision
 from fairlead_schema.events import PromptAdmitted
@@ -81,3 +81,26 @@ async def test_a_full_server_refuses_loses_nothing_and_goes_on_with_room(server:
 
     assert stored.head.seq == head.seq + 1
     assert stored_seqs == list(range(1, head.seq + 2))
+
+
+@pytest.mark.parametrize("limit", [{"max_bytes": 1}, {"max_msgs": 1}], ids=["bytes", "messages"])
+async def test_a_full_stream_is_no_second_message(server: Server, limit: dict[str, int]) -> None:
+    """A20: the server has one code for both, and a full stream holds no wake and no binding."""
+    await provision(server.address)
+    async with (
+        connect(server.address, name="test") as eventlog,
+        open_link(server.address, name="operator") as link,
+    ):
+        awake = Address("default", ids.session_id())
+        assert await eventlog.wakes.wake(awake)
+        assert await eventlog.message_ids.bind("default", "msg_known", "ses_one") == "ses_one"
+        for name in ("WAKES", "MESSAGES"):
+            config = (await link.api(f"STREAM.INFO.{name}"))["config"]
+            await link.api(f"STREAM.UPDATE.{name}", config | limit)
+
+        assert not await eventlog.wakes.wake(awake), "this one is a second message"
+        with pytest.raises(LogUnavailable, match="exceeded"):
+            await eventlog.wakes.wake(AT)
+        with pytest.raises(LogUnavailable, match="exceeded"):
+            await eventlog.message_ids.bind("default", "msg_new", "ses_two")
+        assert await eventlog.message_ids.bind("default", "msg_known", "ses_two") == "ses_one"

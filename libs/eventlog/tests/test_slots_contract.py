@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.streams import work_queues
+from fairlead_eventlog.jetstream.streams.job import PULL_EXPIRES_S
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
@@ -18,7 +18,7 @@ from fairlead_schema.subjects import Address
 AT_ONCE_S = 0.3
 QUIET_S = 1.2
 
-assert work_queues.PULL_EXPIRES_S < QUIET_S, "a full consumer has had time to ask for more"
+assert PULL_EXPIRES_S < QUIET_S, "a full consumer has had time to ask for more"
 
 
 class Taken:

@@ -190,6 +190,14 @@ class World:
         await self.write(admitted(id_, text))
         await self.drain()
 
+    async def redeliver_until_gone(self) -> None:
+        """Run a consumer, and deliver the session's wake again and again until nobody keeps it."""
+        async with run_consumer(WakeConsumer(self.context())):
+            while self.wakes:
+                await asyncio.sleep(0.01)
+                for wake in self.wakes:
+                    wake.expire()
+
     async def drain(self, runner: str = "run_a") -> None:
         """Wake the session, and run one consumer until no wake is left."""
         await self.wake()

@@ -185,7 +185,10 @@ class Wakes(Protocol):
         """
 
     def take(self, slots: Slots) -> AsyncIterator[Job]:
-        """Wakes for this process, as they come. A wake excludes nobody: the log fences writers."""
+        """Wakes for this process, as they come, of all tenants in turn.
+
+        A wake excludes nobody: the log fences writers.
+        """
 
 
 class Timers(Protocol):
@@ -206,6 +209,12 @@ class WorkQueue(Protocol):
 
     def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
         """Jobs for this process, as they come. A job whose deadline passes goes to another worker."""
+
+    def take_fairly(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
+        """Jobs as `take` gives them, of all tenants in turn.
+
+        Jobs that wait for their turn are put back, so they count more deliveries.
+        """
 
 
 class Snapshot(NamedTuple):

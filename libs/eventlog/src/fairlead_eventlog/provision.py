@@ -7,7 +7,16 @@ from fairlead_eventlog.errors import LogUnavailable, TooFewServers, UnsafeChange
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, NatsLink, ServerRefusal
 from fairlead_eventlog.status.status_record import record_status
-from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consumers
+from fairlead_eventlog.streams import (
+    STREAMS,
+    WAKE_DEADLINE_S,
+    WAKES,
+    WAKES_CONSUMER,
+    ConsumerSpec,
+    StreamSpec,
+    consumer_config,
+    consumers,
+)
 from fairlead_schema.identity.nats_address import NatsAddress
 
 _SECOND_NS: Final = 1_000_000_000
@@ -23,7 +32,7 @@ async def provision(
     address: NatsAddress,
     *,
     replicas: int = 1,
-    wake_deadline_s: float = 2.0,
+    wake_deadline_s: float = WAKE_DEADLINE_S,
     pools: tuple[str, ...] = ("default",),
     finalise: bool = False,
     progress: Callable[[str], None] = lambda _line: None,
@@ -53,6 +62,8 @@ async def _apply_all(
     for spec in STREAMS:
         outcome = await _apply(link, spec, replicas)
         progress(f"stream {spec.name}: {outcome}")
+    for name in await _remove_old_lanes(link):
+        progress(f"consumer {WAKES.name}/{name}: removed")
     for consumer in wanted:
         outcome = await _apply_consumer(link, consumer)
         progress(f"consumer {consumer.stream}/{consumer.name}: {outcome}")
@@ -146,18 +157,25 @@ async def _recreate(link: NatsLink, spec: StreamSpec, wanted: dict[str, Any]) ->
     return "created again"
 
 
+async def _remove_old_lanes(link: NatsLink) -> list[str]:
+    """Delete the consumers that earlier releases made for each tenant; the answer is their names.
+
+    A queue allows no two consumers for one message. The wakes stay, and go to the one consumer.
+    """
+    names: list[str] = []
+    while True:
+        page = await link.api(f"CONSUMER.NAMES.{WAKES.name}", {"offset": len(names)})
+        names += page.get("consumers") or ()
+        if not page.get("consumers") or len(names) >= int(page.get("total", 0)):
+            break
+    lanes = [name for name in names if name != WAKES_CONSUMER]
+    for name in lanes:
+        await link.api(f"CONSUMER.DELETE.{WAKES.name}.{name}")
+    return lanes
+
+
 async def _apply_consumer(link: NatsLink, spec: ConsumerSpec) -> str:
-    config: dict[str, Any] = {
-        "durable_name": spec.name,
-        "name": spec.name,
-        "ack_policy": "explicit",
-        "ack_wait": int(spec.ack_wait_s * _SECOND_NS),
-        "max_ack_pending": spec.max_ack_pending,
-        "max_waiting": 4096,
-        "deliver_policy": "all",
-    }
-    if spec.filter_subject is not None:
-        config["filter_subject"] = spec.filter_subject
+    config = consumer_config(spec)["config"]
     try:
         current = await link.api(f"CONSUMER.INFO.{spec.stream}.{spec.name}")
     except ServerRefusal as refusal:

@@ -24,14 +24,14 @@ class Slots:
     """
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._occupied = 0
         self._freed = asyncio.Event()
 
     @property
     def free(self) -> int:
         """How many more jobs the process can have now."""
-        return self._limit - self._occupied
+        return self.limit - self._occupied
 
     def occupy(self, on_release: Callable[[], None] = lambda: None) -> Slot:
         """Give a job its slot. `on_release` runs once, after the slot is free again."""

@@ -11,7 +11,13 @@ COMMIT_BYTES_MAX: Final = 8 * 1024 * 1024
 TOOL_DEADLINE_S: Final = 10.0
 # A published prompt goes to another ingest after this long without an extension by its ingest.
 INTAKE_DEADLINE_S: Final = 3.0
+# The default of `runner.wake_deadline_s`.
+WAKE_DEADLINE_S: Final = 2.0
 OUTPUT_BUCKET: Final = "fairlead-output"
+WAKES_CONSUMER: Final = "runner-default"
+"""All runners pull from it. The name is that of an older consumer, which older releases look for."""
+# Messages that were put back count as pending. A limit would stop the queue for everybody.
+UNLIMITED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,47 +195,44 @@ def _tools(pool: str) -> ConsumerSpec:
         TOOLS.name,
         tools_consumer(pool),
         ack_wait_s=TOOL_DEADLINE_S,
-        # Requests that were put back count too. Calls in application queues may wait for days.
-        max_ack_pending=LANE_PENDING_MAX,
+        max_ack_pending=UNLIMITED,
         filter_subject=f"{ROOT}.tool.{pool}.>",
     )
 
 
-LANE_PENDING_MAX: Final = 100_000
+def wakes_consumer(deadline_s: float) -> ConsumerSpec:
+    """The one consumer of wakes: all runners share it, and all tenants."""
+    return ConsumerSpec(
+        WAKES.name,
+        WAKES_CONSUMER,
+        ack_wait_s=deadline_s,
+        max_ack_pending=UNLIMITED,
+        filter_subject=WAKES.subjects[0],
+    )
 
 
-def lane(tenant: str) -> str:
-    """The consumer of one tenant's wakes."""
-    return f"runner-{tenant}"
-
-
-def lane_consumer(tenant: str, *, ack_wait_s: float) -> dict[str, Any]:
-    """The configuration of a tenant's lane, as the server reads it."""
-    config = {
-        "durable_name": lane(tenant),
-        "name": lane(tenant),
+def consumer_config(spec: ConsumerSpec) -> dict[str, Any]:
+    """A declared consumer, as the server's request to create it."""
+    config: dict[str, Any] = {
+        "durable_name": spec.name,
+        "name": spec.name,
         "ack_policy": "explicit",
-        "ack_wait": int(ack_wait_s * 1e9),
-        "max_ack_pending": LANE_PENDING_MAX,
+        "ack_wait": int(spec.ack_wait_s * 1_000_000_000),
+        "max_ack_pending": spec.max_ack_pending,
         "max_waiting": 4096,
         "deliver_policy": "all",
-        "filter_subject": f"{ROOT}.wake.{tenant}.*.*",
     }
-    return {"stream_name": "WAKES", "config": config}
+    if spec.filter_subject is not None:
+        config["filter_subject"] = spec.filter_subject
+    return {"stream_name": spec.stream, "config": config}
 
 
 def consumers(
-    *, wake_deadline_s: float = 2.0, pools: tuple[str, ...] = ("default",)
+    *, wake_deadline_s: float = WAKE_DEADLINE_S, pools: tuple[str, ...] = ("default",)
 ) -> tuple[ConsumerSpec, ...]:
-    """The durable consumers: the default tenant's lane, due timers, intake, and one per pool."""
+    """The durable consumers: wakes, due timers, intake, and one per pool."""
     return (
-        ConsumerSpec(
-            "WAKES",
-            lane("default"),
-            ack_wait_s=wake_deadline_s,
-            max_ack_pending=LANE_PENDING_MAX,
-            filter_subject=f"{ROOT}.wake.default.*.*",
-        ),
+        wakes_consumer(wake_deadline_s),
         ConsumerSpec(
             "TIMERS",
             "due",

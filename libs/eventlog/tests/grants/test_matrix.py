@@ -26,8 +26,8 @@ SUBJECTS: Final = {
     "log": "fairlead.log.acme.1.ses_x",
     "commit": "fairlead.commit.acme.1.ses_x",
     "wake": "fairlead.wake.acme.1.ses_x",
-    "lane": "fairlead.lane",
     "tools changed": "fairlead.registration",
+    "free slots": "fairlead.free.runner-default",
     "timer": "fairlead.timer.acme.1.ses_x",
     "due": "fairlead.due.acme.1.ses_x",
     "tool": "fairlead.tool.default.acme.ses_x",
@@ -65,7 +65,7 @@ STREAM_SUBJECTS: Final = {
     "purge log": f"{API}.STREAM.PURGE.LOG-0",
     "follow log": f"{API}.CONSUMER.CREATE.LOG-0.tests",
     "follow log with a filter": f"{API}.CONSUMER.CREATE.LOG-0.tests.fairlead.log.acme.1.ses_x",
-    "take wakes": f"{API}.CONSUMER.MSG.NEXT.WAKES.runner-acme",
+    "take wakes": f"{API}.CONSUMER.MSG.NEXT.WAKES.runner-default",
     "purge wakes": f"{API}.STREAM.PURGE.WAKES",
     "take tools": f"{API}.CONSUMER.MSG.NEXT.TOOLS.tools-default",
     "ack tools": "$JS.ACK.TOOLS.tools-default.1.1.1.1.0",
@@ -81,32 +81,33 @@ STREAM_SUBJECTS: Final = {
     "create log": f"{API}.STREAM.CREATE.LOG-0",
     "change log": f"{API}.STREAM.UPDATE.LOG-0",
     "delete log": f"{API}.STREAM.DELETE.LOG-0",
-    "create lane": f"{API}.CONSUMER.CREATE.WAKES.runner-acme",
+    "create consumer of wakes": f"{API}.CONSUMER.CREATE.WAKES.runner-default",
+    "create another consumer of wakes": f"{API}.CONSUMER.CREATE.WAKES.mine",
+    "delete consumer of wakes": f"{API}.CONSUMER.DELETE.WAKES.runner-acme",
     "list streams": f"{API}.STREAM.NAMES",
     "account": f"{API}.INFO",
 }
 PUBLISHED: Final = SUBJECTS | STREAM_SUBJECTS
 
 _READ: Final = {"read log", "read log in batches", "read log status"}
-_WRITE: Final = _READ | {"log", "snapshot", "read snapshots", "wake", "lane", "dead", "create lane"}
+_WRITE: Final = _READ | {"log", "snapshot", "read snapshots", "wake", "dead"}
 MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": _WRITE
     | {"receipt", "message", "approval", "read approvals", "take prompts", "purge wakes", "ping"}
-    | {"spending"},
+    | {"spending", "create consumer of wakes"},
     "runner": _WRITE
     | {"take wakes", "take due timers", "timer", "tool", "delta", "observe", "tooling"}
-    | {"spending", "verb of ingest", "ping"},
+    | {"spending", "verb of ingest", "ping", "free slots", "create consumer of wakes"},
     "tools": _WRITE
     | {"take tools", "ack tools", "tool", "delta", "app", "job", "ping", "verb of ingest"}
     | {"registration", "source", "output", "read outputs", "purge outputs", "read approvals"}
-    | {"spending", "tools changed"},
+    | {"spending", "tools changed", "free slots"},
     "projector": _READ
     | {
         "purge log",
         "follow log",
         "wake",
-        "lane",
-        "create lane",
+        "create consumer of wakes",
         "purge wakes",
         "dead",
         "event",
@@ -115,15 +116,23 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     | {"read approvals", "purge outputs", "verb of services", "ping"},
     "gateway": _READ
     | {"read snapshots", "read outputs", "spending", "verb of ingest", "verb of tools"},
-    "provision": {"create log", "change log", "create lane", "log status", "read log status"},
+    "provision": {
+        "create log",
+        "change log",
+        "log status",
+        "read log status",
+        "create consumer of wakes",
+        "create another consumer of wakes",
+        "delete consumer of wakes",
+    },
     "operator": set(PUBLISHED) - {"all"},
 }
 _SERVED_BY_INGEST: Final = {"verb of ingest", "own verb of ingest", "verb of services"}
 MAY_SUBSCRIBE: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": {"commit", *_SERVED_BY_INGEST},
-    "runner": {"commit", "lane", "ping", "tools changed"},
+    "runner": {"commit", "free slots", "ping", "tools changed"},
     "tools": {"commit", "ping", "observe", "tooling", "verb of tools", "own verb of tools"}
-    | {"tools changed"},
+    | {"tools changed", "free slots"},
     "projector": {"commit", "spending"},
     "gateway": {"commit", "delta"},
     "provision": set(),

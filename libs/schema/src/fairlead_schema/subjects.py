@@ -14,8 +14,6 @@ PARTITIONS = 64
 SHARDS = 8
 
 ROOT = "fairlead"
-LANE_OPENED = f"{ROOT}.lane"
-"""The creator of a tenant's lane of wakes publishes here, so that every runner pulls at once."""
 TOOLS_CHANGED = f"{ROOT}.registration"
 """A worker publishes here that a tenant's tools changed, so that nobody offers the old ones."""
 BY_HEADER = "Fairlead-By"
@@ -149,9 +147,20 @@ def timer_due(at: Address) -> str:
     return f"{ROOT}.due.{at.tenant}.{partition(at.session_id)}.{at.session_id}"
 
 
+def free_slots(consumer: str) -> str:
+    """The subject on which a process says that it has free slots for the messages of a consumer."""
+    return f"{ROOT}.free.{consumer}"
+
+
 def dead_letter(source: str) -> str:
     """The subject for messages from `source` that no service can ever handle."""
     return f"{ROOT}.dead.{source}"
+
+
+def tenant(subject: str) -> TenantId:
+    """The tenant in a wake or a tool subject."""
+    tokens = subject.split(".")
+    return tokens[3] if tokens[1] == "tool" else tokens[2]
 
 
 def address(subject: str) -> Address:

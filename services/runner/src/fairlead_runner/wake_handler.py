@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from contextlib import suppress
 from typing import Final
 
@@ -26,8 +27,10 @@ from fairlead_session.next_move import is_moving, starts_work
 
 log = logging.getLogger(__name__)
 
-# After so many failed deliveries of its wake, a session rests as failed and is a dead letter.
-DELIVERIES_MAX: Final = 5
+# After so many drains that failed by a defect, a session rests as failed and is a dead letter.
+# Deliveries do not count: a wake that waits for its turn is put back any number of times.
+DEFECTS_MAX: Final = 5
+DEFECTIVE_SESSIONS_MAX: Final = 4096
 
 
 class WakeHandler:
@@ -36,6 +39,7 @@ class WakeHandler:
     def __init__(self, context: RunnerContext) -> None:
         self._context = context
         self._drains: dict[Address, Drain] = {}
+        self._defects: Counter[Address] = Counter()
         self._shutting_down = False
 
     def nudge(self, nudge: Nudge) -> None:
@@ -87,10 +91,7 @@ class WakeHandler:
             return "unreadable"
         except Exception as error:
             log.exception("drain failed: its wake comes again", extra=_fields(at))
-            if job.deliveries >= DELIVERIES_MAX:
-                reason = f"{type(error).__name__}: {error}"
-                await self._give_up(at, reason)
-                await self._dead_letter(at, job, reason)
+            await self._note_defect(at, job, f"{type(error).__name__}: {error}")
             return "defect"
 
     async def _drain(self, at: Address, job: Job) -> str:
@@ -182,6 +183,17 @@ class WakeHandler:
         if writer.durable.seq // every > writer.opened_seq // every:
             with suppress(LogError):
                 await self._context.sessions.save_snapshot(at, writer.versioned)
+
+    async def _note_defect(self, at: Address, job: Job, reason: str) -> None:
+        """Let the wake come again. After too many defects its session stops."""
+        self._defects[at] += 1
+        if self._defects[at] < DEFECTS_MAX:
+            if len(self._defects) > DEFECTIVE_SESSIONS_MAX:
+                self._defects.clear()
+            return
+        del self._defects[at]
+        await self._give_up(at, reason)
+        await self._dead_letter(at, job, reason)
 
     async def _give_up(self, at: Address, reason: str) -> None:
         """Release the session, because no other runner takes it while this one lives."""

@@ -86,11 +86,8 @@ async def test_a_defect_releases_the_session_with_its_reason(
     await world.write(admitted("msg_1"))
     monkeypatch.setattr("fairlead_runner.turn.boundary.dispatch", lambda *_, **__: 1 / 0)
     await world.wake()
-    (job,) = world.wakes
-    job.deliveries = 4
 
-    async with run_consumer(WakeConsumer(world.context())):
-        await wait_until(lambda: not world.wakes)
+    await world.redeliver_until_gone()
 
     session = await world.session()
     assert (
@@ -107,13 +104,11 @@ async def test_a_defect_in_mid_turn_settles_what_is_open_and_rests(
 ) -> None:
     """C-09, C-20: the owner was in the log; its release says why it gave up."""
     await world.write(admitted("msg_1"))
+    monkeypatch.setattr("fairlead_runner.wake_handler.DEFECTS_MAX", 1)
     monkeypatch.setattr("fairlead_runner.turn.turn_runner.ProviderAttempt.run", lambda *_: 1 / 0)
     await world.wake()
-    (job,) = world.wakes
-    job.deliveries = 4
 
-    async with run_consumer(WakeConsumer(world.context())):
-        await wait_until(lambda: not world.wakes)
+    await world.redeliver_until_gone()
 
     rest, session = await last_release(world), await world.session()
     assert (session.execution.owner, rest.reason) == (None, "failed")

@@ -124,11 +124,8 @@ async def test_a_defect_puts_the_session_aside_after_a_few_tries(
 ) -> None:
     monkeypatch.setattr(type(world.log), "read", FailingLog.read)
     await world.wake()
-    (job,) = world.wakes
-    job.deliveries = 4
 
-    async with run_consumer(WakeConsumer(world.context())):
-        await wait_until(lambda: not world.wakes)
+    await world.redeliver_until_gone()
 
     dead = world.eventlog.dead_letters
     assert isinstance(dead, MemoryDeadLetters)

@@ -58,6 +58,6 @@ def create_consumer(stream: str, consumer: str) -> Permissions:
     return publish(f"{API}.CONSUMER.CREATE.{stream}.{consumer}")
 
 
-def inspect_consumers(stream: str) -> Permissions:
-    """List the consumers of a stream, and read how far each has come."""
-    return publish(f"{API}.CONSUMER.NAMES.{stream}", f"{API}.CONSUMER.INFO.{stream}.*")
+def inspect_consumer(stream: str, consumer: str) -> Permissions:
+    """Read how far a consumer has come."""
+    return publish(f"{API}.CONSUMER.INFO.{stream}.{consumer}")

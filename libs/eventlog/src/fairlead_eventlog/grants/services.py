@@ -23,12 +23,13 @@ from fairlead_eventlog.streams import (
     TIMERS,
     TOOLS,
     WAKES,
+    WAKES_CONSUMER,
     consumers,
     log_stream,
 )
 from fairlead_schema.identity.nats_address import identity_inbox
 from fairlead_schema.identity.verbs import VERBS, VerbService
-from fairlead_schema.subjects import LANE_OPENED, ROOT, SHARDS, TOOLS_CHANGED
+from fairlead_schema.subjects import ROOT, SHARDS, TOOLS_CHANGED
 
 ServiceIdentity: TypeAlias = Literal[
     "ingest", "runner", "tools", "projector", "gateway", "provision", "operator"
@@ -74,12 +75,16 @@ _WRITE_LOG: Final = _READ_LOG + may.publish(f"{ROOT}.log.*.*.*")
 _CHANGE_STATUS: Final = may.read_last(LOG_STATUS.name) + may.publish(*LOG_STATUS.subjects)
 _READ_SNAPSHOTS: Final = may.read_many(SNAPSHOTS.name)
 _WRITE_SNAPSHOTS: Final = _READ_SNAPSHOTS + may.publish(*SNAPSHOTS.subjects)
-_LEAVE_WAKES: Final = (
-    may.publish(*WAKES.subjects, LANE_OPENED)
-    + may.inspect_consumers(WAKES.name)
-    + may.create_consumer(WAKES.name, "*")
+# Services of the release before this one list the consumers before they leave a wake.
+_LEAVE_WAKES: Final = may.publish(*WAKES.subjects, f"{may.API}.CONSUMER.NAMES.{WAKES.name}")
+# Who finds the consumer of wakes gone makes it again.
+_KEEP_WAKES_CONSUMER: Final = may.inspect_consumer(
+    WAKES.name, WAKES_CONSUMER
+) + may.create_consumer(WAKES.name, WAKES_CONSUMER)
+_RENEW_WAKES: Final = (
+    _LEAVE_WAKES + _KEEP_WAKES_CONSUMER + may.read_last(WAKES.name) + may.purge(WAKES.name)
 )
-_RENEW_WAKES: Final = _LEAVE_WAKES + may.read_last(WAKES.name) + may.purge(WAKES.name)
+_SHARE_FAIRLY: Final = may.publish(f"{ROOT}.free.*") + may.subscribe(f"{ROOT}.free.*")
 _PING: Final = may.publish(f"{ROOT}.ping.*")
 _ANSWER_PINGS: Final = may.subscribe(f"{ROOT}.ping.*")
 _DEAD_LETTERS: Final = may.publish(f"{ROOT}.dead.*")
@@ -114,8 +119,10 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     "runner": _WRITE_LOG
     + _WRITE_SNAPSHOTS
     + _LEAVE_WAKES
-    + may.take(WAKES.name, "*")
-    + may.subscribe(LANE_OPENED, TOOLS_CHANGED)
+    + _KEEP_WAKES_CONSUMER
+    + may.take(WAKES.name, WAKES_CONSUMER)
+    + _SHARE_FAIRLY
+    + may.subscribe(TOOLS_CHANGED)
     + may.take(TIMERS.name, "due")
     + may.publish(f"{ROOT}.timer.*.*.*", *TOOLS.subjects, f"{ROOT}.delta.*.*")
     + may.publish(f"{ROOT}.observe.*", f"{ROOT}.tooling.*")
@@ -136,6 +143,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.subscribe(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", TOOLS_CHANGED)
     + may.publish(TOOLS_CHANGED)
     + may.take(TOOLS.name, "*")
+    + _SHARE_FAIRLY
     + may.publish(*TOOLS.subjects, f"{ROOT}.delta.*.*", f"{ROOT}.app.*.>", *JOBS.subjects)
     + may.create_consumer(JOBS.name, "*")
     + _call("session.create", "session.prompt", "session.interrupt")
@@ -184,6 +192,9 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
             for action in ("INFO", "CREATE")
             for stream in dict.fromkeys(consumer.stream for consumer in consumers())
         ),
+        # Earlier releases made a consumer of wakes for each tenant.
+        f"{may.API}.CONSUMER.NAMES.{WAKES.name}",
+        f"{may.API}.CONSUMER.DELETE.{WAKES.name}.*",
     )
     + may.purge(SNAPSHOTS.name)
     + _CHANGE_STATUS,

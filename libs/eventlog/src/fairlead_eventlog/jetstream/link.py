@@ -27,8 +27,9 @@ from fairlead_eventlog.jetstream.server_fitness import find_unfit
 
 # The server says "wrong last sequence" with either code; 10164 comes from replicated streams.
 WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
-# A subject that holds one message refuses a second.
-SUBJECT_FULL: Final = 10077
+# The server did not store a message. The description says why.
+NOT_STORED: Final = 10077
+_SECOND_MESSAGE: Final = "maximum messages per subject exceeded"
 NO_CONSUMER: Final = 10014
 NO_MESSAGE: Final = 10037
 NO_STREAM: Final = 10059
@@ -39,6 +40,7 @@ HEADROOM_BYTES: Final = 4096
 
 EXPECTED_LAST: Final = "Nats-Expected-Last-Subject-Sequence"
 MESSAGE_ID: Final = "Nats-Msg-Id"
+TIME_STAMP: Final = "Nats-Time-Stamp"
 
 _AWAY: Final = (
     nats.errors.ConnectionClosedError,
@@ -56,6 +58,11 @@ class ServerRefusal(Exception):
         super().__init__(f"{description} ({code})")
         self.code = code
         self.description = description
+
+    @property
+    def is_second_message(self) -> bool:
+        """Whether a subject that holds one message refused a second. A full stream has the same code."""
+        return self.code == NOT_STORED and _SECOND_MESSAGE in self.description
 
 
 class NoAnswer(Exception):
@@ -284,4 +291,5 @@ def _parse_answer(data: bytes) -> dict[str, Any]:
 
 def _parse_message(message: dict[str, Any]) -> StoredMessage:
     payload = b64decode(message.get("data", ""))
-    return StoredMessage(message["subject"], int(message["seq"]), payload, {})
+    headers = {TIME_STAMP: str(message["time"])}
+    return StoredMessage(message["subject"], int(message["seq"]), payload, headers)

@@ -1,6 +1,7 @@
 """A pull consumer in callback mode: several times faster than fetch, and bounded by its capacity."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Final
@@ -14,7 +15,11 @@ from fairlead_eventlog.jetstream.link import NatsLink
 # The server ends a pull with one of these; "100" is a heartbeat.
 _NO_RESPONDERS: Final = "503"
 _FULL: Final = "Exceeds MaxBytes"
-_PULL_ENDED: Final = frozenset({"404", "408", "409", _NO_RESPONDERS})
+_CONFLICT: Final = "409"
+_PULL_ENDED: Final = frozenset({"404", "408", _CONFLICT, _NO_RESPONDERS})
+# The server may refuse pulls for a while: too many wait, or a leader is elected.
+CONFLICT_PAUSE_S: Final = 0.5
+LOOK_TIMEOUT_S: Final = 2.0
 
 
 class Pull:
@@ -31,7 +36,7 @@ class Pull:
         bytes_max: int | None = None,
     ) -> None:
         self._link = link
-        self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+        self._next = next_message(stream, consumer)
         self._gone = ConsumerMissing(stream, consumer)
         self._capacity = capacity
         self._expires_s = expires_s
@@ -41,6 +46,7 @@ class Pull:
         self._changed = asyncio.Event()
         self._failure: ConsumerMissing | None = None
         self._silence_s = 0.0
+        self._paused_until = 0.0
 
     async def batches(self) -> AsyncIterator[list[Msg]]:
         """Messages in lists as they arrive, for ever. Raises ConsumerMissing if it is gone."""
@@ -71,6 +77,8 @@ class Pull:
 
     async def _ask(self, reply: str) -> None:
         """Ask for as many messages as the capacity allows beyond those that were asked for already."""
+        if time.monotonic() < self._paused_until:
+            return
         missing = self._capacity() - self._outstanding - len(self._buffer)
         if missing <= 0 or self._outstanding > self._capacity() // 2:
             return
@@ -86,11 +94,11 @@ class Pull:
     async def _wait(self) -> None:
         self._changed.clear()
         try:
-            async with asyncio.timeout(min(self._expires_s, 0.5)):
+            async with asyncio.timeout(min(self._expires_s, CONFLICT_PAUSE_S)):
                 await self._changed.wait()
         except TimeoutError:
             # The capacity may have grown. A pull without any answer is repeated after it has expired.
-            self._silence_s += min(self._expires_s, 0.5)
+            self._silence_s += min(self._expires_s, CONFLICT_PAUSE_S)
             if self._silence_s > self._expires_s * 2:
                 self._start_over()
 
@@ -114,9 +122,45 @@ class Pull:
             return  # The next pull gets the message that did not fit.
         if headers["Status"] == _NO_RESPONDERS or "Consumer Deleted" in description:
             self._failure = self._gone
+        elif headers["Status"] == _CONFLICT:
+            self._paused_until = time.monotonic() + CONFLICT_PAUSE_S
         self._changed.set()
 
     def _start_over(self) -> None:
         self._outstanding = 0
         self._silence_s = 0.0
         self._changed.set()
+
+
+async def fetch_waiting(link: NatsLink, stream: str, consumer: str, batch: int) -> list[Msg]:
+    """Up to so many messages that wait now, without waiting for more. Raises LogUnavailable."""
+    messages: list[Msg] = []
+    done = asyncio.Event()
+
+    async def receive(msg: Msg) -> None:
+        if msg.headers is not None and not msg.data and "Status" in msg.headers:
+            done.set()
+            return
+        messages.append(msg)
+        if len(messages) >= batch:
+            done.set()
+
+    reply = link.client.new_inbox()
+    subscription = await link.client.subscribe(
+        reply, cb=receive, pending_msgs_limit=0, pending_bytes_limit=0
+    )
+    try:
+        body = orjson.dumps({"batch": batch, "no_wait": True})
+        await link.send(next_message(stream, consumer), body, reply=reply)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_TIMEOUT_S):
+                await done.wait()
+    finally:
+        with suppress(Exception):
+            await subscription.unsubscribe()
+    return messages
+
+
+def next_message(stream: str, consumer: str) -> str:
+    """The subject that asks a consumer for messages."""
+    return f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"

@@ -19,6 +19,7 @@ class MemoryMessage:
         self.deliveries = 0
         self.extensions = 0
         self.delays: list[float] = []
+        self.is_queued = False
 
     async def ack(self) -> None:
         self._queue.remove(self)
@@ -89,20 +90,25 @@ class MemoryQueue:
         self._last_sequence += 1
         message = MemoryMessage(self, subject, payload, self._last_sequence)
         self.messages.append(message)
-        self._waiting.put_nowait(message)
+        self._queue(message)
 
     def redeliver(self, message: MemoryMessage) -> None:
-        if message in self.messages:
-            self._waiting.put_nowait(message)
+        if message in self.messages and not message.is_queued:
+            self._queue(message)
 
     def remove(self, message: MemoryMessage) -> None:
         if message in self.messages:
             self.messages.remove(message)
 
+    def _queue(self, message: MemoryMessage) -> None:
+        message.is_queued = True
+        self._waiting.put_nowait(message)
+
     async def take(self, slots: Slots) -> AsyncIterator[Job]:
         while True:
             await slots.wait_until_free()
             message = await self._waiting.get()
+            message.is_queued = False
             if message in self.messages:
                 message.deliveries += 1
                 yield MemoryJob(message, slots.occupy())
@@ -128,3 +134,6 @@ class MemoryWorkQueues:
     def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
         assert consumer
         return self.queue(stream).take(slots)
+
+    def take_fairly(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
+        return self.take(stream, consumer, slots)

@@ -107,7 +107,7 @@ class ToolWorker:
 
     async def _take_requests(self) -> None:
         consumer = tools_consumer(self._settings.pool)
-        async for job in self._eventlog.work.take(TOOLS.name, consumer, self._slots):
+        async for job in self._eventlog.work.take_fairly(TOOLS.name, consumer, self._slots):
             task = asyncio.create_task(self._work(job))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

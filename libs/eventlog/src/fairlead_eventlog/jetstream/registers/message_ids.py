@@ -2,7 +2,6 @@
 
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
-    SUBJECT_FULL,
     NatsLink,
     NoAnswer,
     ServerRefusal,
@@ -26,7 +25,7 @@ class JetStreamMessageIds:
         try:
             await self._link.store(subject, session_id.encode())
         except ServerRefusal as refusal:
-            if refusal.code != SUBJECT_FULL:
+            if not refusal.is_second_message:
                 raise stream_error(refusal, MESSAGES.name) from refusal
             message = await self._link.last_message(MESSAGES.name, subject)
             return session_id if message is None else message.payload.decode()

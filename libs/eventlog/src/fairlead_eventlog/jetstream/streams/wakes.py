@@ -1,29 +1,40 @@
-"""Wakes on JetStream: one message per session, and a lane for each tenant.
+"""Wakes on JetStream: one message per session, in one queue that all tenants share fairly."""
 
-A tenant has a consumer of its own, so that a tenant with many waiting sessions does not delay a
-tenant with one. The first wake of a tenant creates its lane and announces it to the runners.
-"""
-
+import logging
+import time
 from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any, Final
 
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     NO_CONSUMER,
-    SUBJECT_FULL,
+    TIME_STAMP,
     NatsLink,
     NoAnswer,
     ServerRefusal,
     stream_error,
 )
 from fairlead_eventlog.jetstream.messages import purge_subject
-from fairlead_eventlog.jetstream.streams.lanes import Lanes, lane_names
+from fairlead_eventlog.jetstream.streams.fair_queue import FairQueue
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.positions import encode_position
 from fairlead_eventlog.slots import Slots
-from fairlead_eventlog.streams import WAKES, lane, lane_consumer
+from fairlead_eventlog.streams import (
+    WAKE_DEADLINE_S,
+    WAKES,
+    WAKES_CONSUMER,
+    consumer_config,
+    wakes_consumer,
+)
 from fairlead_schema import subjects
-from fairlead_schema.ids import TenantId
-from fairlead_schema.subjects import LANE_OPENED, Address
+from fairlead_schema.subjects import Address
+
+log = logging.getLogger(__name__)
+
+# Where so many wakes are with runners or put back, a wake keeps its place for so long.
+CROWD: Final = 1000
+CROWD_WAIT_S: Final = 60.0
 
 
 class JetStreamWakes:
@@ -31,15 +42,14 @@ class JetStreamWakes:
 
     def __init__(self, link: NatsLink) -> None:
         self._link = link
-        self._open_lanes: set[TenantId] = set()
+        self._deadline_s: float | None = None
+        """The deadline of a wake, as this process last read it."""
 
     async def wake(self, at: Address, *, position: int | None = None) -> bool:
-        if at.tenant not in self._open_lanes:
-            await self._open_lane(at.tenant)
         try:
             await self._link.store(subjects.wake(at), encode_position(position))
         except ServerRefusal as refusal:
-            if refusal.code == SUBJECT_FULL:
+            if refusal.is_second_message:
                 return False
             raise stream_error(refusal, WAKES.name) from refusal
         except (NoAnswer, NoResponders) as error:
@@ -47,37 +57,44 @@ class JetStreamWakes:
         return True
 
     async def renew(self, at: Address, *, position: int | None = None) -> bool:
-        if await self._is_undelivered(at):
+        if await self._is_waiting(at):
             return False
         await purge_subject(self._link, WAKES.name, subjects.wake(at))
         return await self.wake(at, position=position)
 
-    def take(self, slots: Slots) -> AsyncIterator[Job]:
-        return Lanes(self._link, slots).jobs()
+    async def take(self, slots: Slots) -> AsyncIterator[Job]:
+        await self._inspect_consumer()
+        async for job in FairQueue(self._link, WAKES.name, WAKES_CONSUMER, slots).jobs():
+            yield job
 
-    async def _is_undelivered(self, at: Address) -> bool:
-        """Whether the stored wake waits for its first delivery."""
+    async def _is_waiting(self, at: Address) -> bool:
+        """Whether the stored wake waits for its turn: not delivered, or put back in a crowd."""
         wake = await self._link.last_message(WAKES.name, subjects.wake(at))
         if wake is None:
             return False
-        try:
-            consumer = await self._link.api(f"CONSUMER.INFO.{WAKES.name}.{lane(at.tenant)}")
-        except ServerRefusal as refusal:
-            if refusal.code == NO_CONSUMER:
-                return False
-            raise stream_error(refusal, WAKES.name) from refusal
-        return wake.sequence > int(consumer["delivered"]["stream_seq"])
+        consumer = await self._inspect_consumer()
+        if wake.sequence > int(consumer["delivered"]["stream_seq"]):
+            return True
+        stored_at = datetime.fromisoformat(wake.headers[TIME_STAMP]).timestamp()
+        is_young = time.time() - stored_at < CROWD_WAIT_S
+        return is_young and int(consumer["num_ack_pending"]) >= CROWD
 
-    async def _open_lane(self, tenant: TenantId) -> None:
-        """Create a tenant's lane if it does not exist, with the deadline of the default lane."""
+    async def _inspect_consumer(self) -> dict[str, Any]:
+        """The state of the consumer that all runners share. Makes the consumer again if it is gone."""
+        name = f"{WAKES.name}.{WAKES_CONSUMER}"
         try:
-            names = await lane_names(self._link)
-            if lane(tenant) not in names:
-                default = await self._link.api(f"CONSUMER.INFO.{WAKES.name}.{lane('default')}")
-                ack_wait_s = default["config"]["ack_wait"] / 1e9
-                config = lane_consumer(tenant, ack_wait_s=ack_wait_s)
-                await self._link.api(f"CONSUMER.CREATE.{WAKES.name}.{lane(tenant)}", config)
-                await self._link.send(LANE_OPENED, tenant.encode())
+            try:
+                consumer = await self._link.api(f"CONSUMER.INFO.{name}")
+            except ServerRefusal as refusal:
+                if refusal.code != NO_CONSUMER:
+                    raise
+                log.warning("the consumer of wakes is gone: it is made again, no wake is lost")
+                consumer = await self._link.api(f"CONSUMER.CREATE.{name}", self._config())
         except ServerRefusal as refusal:
             raise stream_error(refusal, WAKES.name) from refusal
-        self._open_lanes.add(tenant)
+        self._deadline_s = consumer["config"]["ack_wait"] / 1e9
+        return consumer
+
+    def _config(self) -> dict[str, Any]:
+        deadline_s = WAKE_DEADLINE_S if self._deadline_s is None else self._deadline_s
+        return consumer_config(wakes_consumer(deadline_s))
