@@ -159,7 +159,7 @@ async def test_a_consumer_that_starts_again_counts_its_earlier_jobs(
 
 
 async def test_a_wake_keeps_its_slot_until_it_is_released(eventlog: EventLog, at: Address) -> None:
-    """Wakes come over lanes. The lane of a released wake is asked again at once."""
+    """Wakes are shared between tenants. The queue is asked again at once after a release."""
     later = Address(at.tenant, f"{at.session_id}b")
     jobs = eventlog.wakes.take(Slots(1))
     await eventlog.wakes.wake(at)

@@ -155,7 +155,7 @@ class RefusingWakes(RecordingWakes):
     @override
     async def wake(self, at: Address, *, position: int | None = None) -> bool:
         if at.tenant == "full":
-            raise LogUnavailable("the lane cannot be made")
+            raise LogUnavailable("the queue is away")
         return await super().wake(at, position=position)
 
 

@@ -30,7 +30,7 @@ AFFORDABLE_ROWS: Final = 100
 AFFORDABLE_PAGES_MAX: Final = 100
 PING_TIMEOUT_S: Final = 0.5
 PINGS_MAX: Final = 64
-# So many tenants in a row whose lanes refuse a wake mean that the queue itself is away.
+# So many tenants in a row whose wakes fail mean that the queue itself is away.
 FAILED_TENANTS_MAX: Final = 10
 
 
@@ -158,7 +158,7 @@ class AffordableSessions:
 
 
 class StallWaker:
-    """Wakes sessions that stand still. A tenant whose lane refuses wakes does not stop the others."""
+    """Wakes sessions that stand still. A tenant whose wakes fail does not stop the others."""
 
     def __init__(self, eventlog: EventLog) -> None:
         self._eventlog = eventlog
@@ -166,7 +166,7 @@ class StallWaker:
     async def wake_due(
         self, stalls: StallDetector, rows: Mapping[Address, SweptRow], *, now: float
     ) -> None:
-        """Wake every due session. Raises LogError if no tenant's lane takes a wake."""
+        """Wake every due session. Raises LogError if no wake is taken."""
         due = stalls.take_due(now=now)
         lives = await self._ask_owners(rows[at].owner for at in due)
         failures: dict[TenantId, LogError] = {}
