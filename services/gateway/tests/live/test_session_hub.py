@@ -138,6 +138,28 @@ async def test_a_client_that_reads_nothing_is_cut_off_and_delays_nobody(
     assert not reading.ended.done()
 
 
+async def test_a_client_that_was_cut_off_gets_nothing_behind_its_gap(
+    append: Append, hubs: HubRegistry, sources: HubSources
+) -> None:
+    """H-37: it may make room before its stream ends, and would resume behind what it missed."""
+    head = (await append("ses_1")).head
+    frames = _queue(bytes_max=500)
+
+    async with hubs.enter(AT, sources, head=head) as hub:
+        member = hub.join(frames, seq=1, with_fragments=False)
+        for number in range(5):
+            await append("ses_1", SyntheticAdded(message_id=f"msg_{number}", text="x" * 300))
+        await _settle(member.ended.done)
+        before = await _take(frames)
+        await append("ses_1", NOTE)
+        await _settle(lambda: hub.seq == 7)
+        frames.close()
+
+        assert before.startswith(b"id: 2\n")
+        assert await _take(frames) == b""
+        hub.leave(member)
+
+
 async def test_a_client_ahead_of_the_hub_gets_nothing_twice(
     append: Append, hubs: HubRegistry, sources: HubSources
 ) -> None:

@@ -46,7 +46,12 @@ class Member:
     ended: "asyncio.Future[None]"
 
     def offer(self, frame: bytes) -> None:
-        """Queue a frame. A client without room is cut off, and delays nobody."""
+        """Queue a frame. A client without room is cut off, and delays nobody.
+
+        It gets nothing more, even if it makes room: it would miss what did not fit.
+        """
+        if self.ended.done():
+            return
         try:
             self.frames.offer(frame)
         except SlowClient as slow:
