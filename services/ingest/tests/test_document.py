@@ -38,7 +38,8 @@ def test_the_nats_service_api_names_the_verbs_of_the_document() -> None:
     }
     verbs = {verb: rule.scope for verb, rule in VERBS.items() if rule.service == "ingest"}
     own = {f"as.{verb}" for verb, scope in verbs.items() if scope is not None}
-    assert set(commands) == set(verbs) | own
+    every = {f"every.{verb}" for verb in verbs if VERBS[verb].repeatable}
+    assert set(commands) == set(verbs) | own | every
     assert commands["session.create"] == "CreateSession"
     assert commands["session.prompt"] == "AdmitPrompt"
     assert commands["permission.reply"] == "ReplyPermission"

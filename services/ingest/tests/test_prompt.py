@@ -9,6 +9,7 @@ from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.create import create
+from fairlead_schema import subjects
 from fairlead_schema.errors import (
     Conflict,
     InvalidRequest,
@@ -18,8 +19,10 @@ from fairlead_schema.errors import (
 )
 from fairlead_schema.events import PromptAdmitted, SyntheticAdded
 from fairlead_schema.subjects import Address
+from fairlead_service import ids
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import LocationConfig
+from fairlead_service.rpc.caller import caller_of
 from services.ingest.tests.conftest import (
     append_events,
     create_command,
@@ -243,3 +246,33 @@ async def test_without_any_model_nothing_is_admitted(eventlog: EventLog) -> None
         await prompt(context, "default", prompt_command())
 
     assert wakes(eventlog) == []
+
+
+async def test_an_id_that_a_service_minted_makes_its_prompt_repeatable(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    """D4: the gateway sends it again; two ingests may handle it, at once or late."""
+    await create_session(context)
+    other = CommandContext(eventlog, settings())
+    command = prompt_command(mintedID=ids.message_id())
+
+    receipts = await asyncio.gather(
+        *(prompt(served_by, "default", command) for served_by in (context, other, context))
+    )
+
+    assert {receipt.id for receipt in receipts} == {command.minted_id}
+    assert receipts[0] == receipts[1] == receipts[2]
+    assert [event.type for event in await events(eventlog)].count("prompt.admitted") == 1
+
+
+async def test_only_services_mint_ids(context: CommandContext) -> None:
+    """A tenant's own client could use one id in two sessions."""
+    await create_session(context)
+
+    with pytest.raises(InvalidRequest, match="mint"):
+        await prompt(context, "default", prompt_command(mintedID="msg_without_a_seal"))
+    with (
+        caller_of(subjects.as_principal("default", "key:ci", "session.prompt"), None),
+        pytest.raises(InvalidRequest, match="mint"),
+    ):
+        await prompt(context, "default", prompt_command(mintedID=ids.message_id()))

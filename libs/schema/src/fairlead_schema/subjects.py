@@ -86,6 +86,11 @@ def api(tenant: TenantId, verb: str) -> str:
     return f"{ROOT}.api.{tenant}.{verb}"
 
 
+def every_server(tenant: TenantId, verb: str) -> str:
+    """The subject on which every server of a repeatable verb answers, not only one of them."""
+    return f"{ROOT}.every.{tenant}.{verb}"
+
+
 def as_principal(tenant: TenantId, principal: str, verb: str) -> str:
     """The subject of a verb for a tenant's own client. NATS grants it to that principal alone."""
     return f"{ROOT}.as.{tenant}.{principal_token(principal)}.{verb}"

@@ -46,7 +46,9 @@ async def test_create_is_answered_with_the_session_as_clients_expect_it(
     assert answer.json()["data"]["model"]["variant"] == "default"
     assert answer.json()["data"]["tokens"] == SESSION["tokens"]
     assert "parentID" not in answer.json()["data"]
-    assert ingest.commands == [{"agent": "build"}], "ingest knows the default of the tenant"
+    (command,) = ingest.commands
+    assert is_minted(command.pop("id")), "an id makes the command repeatable"
+    assert command == {"agent": "build"}, "ingest knows the default of the tenant"
 
 
 async def test_a09_create_hands_on_what_it_is_given(
@@ -93,9 +95,14 @@ async def test_a11_prompt_is_answered_with_its_receipt(
     answer = await client.post("/api/session/ses_1/prompt", json={"prompt": {"text": "hi"}})
 
     assert (answer.status_code, answer.json()) == (200, {"data": RECEIPT})
-    assert ingest.commands == [
-        {"sessionID": "ses_1", "prompt": {"text": "hi"}, "delivery": "steer", "resume": True}
-    ]
+    (command,) = ingest.commands
+    assert is_minted(command.pop("mintedID")), "an id makes the command repeatable"
+    assert command == {
+        "sessionID": "ses_1",
+        "prompt": {"text": "hi"},
+        "delivery": "steer",
+        "resume": True,
+    }
 
 
 async def test_a12_delivery_and_resume_are_handed_on(

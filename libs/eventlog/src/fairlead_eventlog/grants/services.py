@@ -58,6 +58,7 @@ def _serve(service: VerbService) -> Permissions:
     return may.subscribe(
         *(f"{ROOT}.api.*.{verb}" for verb in verbs),
         *(f"{ROOT}.as.*.*.{verb}" for verb, rule in verbs.items() if rule.scope is not None),
+        *(f"{ROOT}.every.*.{verb}" for verb, rule in verbs.items() if rule.repeatable),
     )
 
 
@@ -178,7 +179,8 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _READ_OUTPUTS
     + _ASK_TOTALS
     + may.subscribe(f"{ROOT}.delta.*.*")
-    + _call(*(verb for verb, rule in VERBS.items() if rule.scope is not None)),
+    + _call(*(verb for verb, rule in VERBS.items() if rule.scope is not None))
+    + may.publish(*(f"{ROOT}.every.*.{verb}" for verb, rule in VERBS.items() if rule.repeatable)),
     "provision": may.publish(
         *(
             f"{may.API}.STREAM.{action}.{stream.name}"

@@ -25,6 +25,8 @@ class AdmitPrompt(PromptBody):
     """`session.prompt`: admit one prompt, durably, once."""
 
     session_id: SessionId
+    minted_id: MessageId | None = None
+    """The id that a service minted for this prompt, if its caller gave none, so that it can repeat."""
 
 
 class CancelInput(SessionCommand):

@@ -14,10 +14,19 @@ class VerbRule:
 
     service: VerbService
     scope: Scope | None
+    repeatable: bool = False
+    """Whether the same command may be handled twice: the second time changes nothing.
+
+    The commands of `NEEDS_ID` must name an id for that.
+    """
 
 
 def _ingest(scope: Scope | None) -> VerbRule:
     return VerbRule("ingest", scope)
+
+
+def _repeatable(scope: Scope) -> VerbRule:
+    return VerbRule("ingest", scope, repeatable=True)
 
 
 def _tools(scope: Scope | None) -> VerbRule:
@@ -25,35 +34,35 @@ def _tools(scope: Scope | None) -> VerbRule:
 
 
 VERBS: Final[dict[str, VerbRule]] = {
-    "session.create": _ingest("session:write"),
-    "session.prompt": _ingest("session:write"),
-    "session.cancel": _ingest("session:write"),
-    "session.edit": _ingest("session:write"),
-    "session.interrupt": _ingest("session:write"),
+    "session.create": _repeatable("session:write"),
+    "session.prompt": _repeatable("session:write"),
+    "session.cancel": _repeatable("session:write"),
+    "session.edit": _repeatable("session:write"),
+    "session.interrupt": _repeatable("session:write"),
     "session.resume": _ingest("session:write"),
     "session.agent": _ingest("session:write"),
-    "session.model": _ingest("session:write"),
-    "session.move": _ingest("session:write"),
-    "session.archive": _ingest("session:write"),
+    "session.model": _repeatable("session:write"),
+    "session.move": _repeatable("session:write"),
+    "session.archive": _repeatable("session:write"),
     "session.compact": _ingest("session:write"),
-    "session.budget": _ingest("session:write"),
-    "session.shell": _ingest("session:write"),
-    "session.skill": _ingest("session:write"),
-    "session.pending": _ingest("session:read"),
-    "session.get": _ingest("session:read"),
-    "session.delete": _ingest("session:purge"),
+    "session.budget": _repeatable("session:write"),
+    "session.shell": _repeatable("session:write"),
+    "session.skill": _repeatable("session:write"),
+    "session.pending": _repeatable("session:read"),
+    "session.get": _repeatable("session:read"),
+    "session.delete": _repeatable("session:purge"),
     "permission.ask": _ingest("session:write"),
-    "permission.reply": _ingest("ask:reply"),
-    "permission.approve": _ingest("approval:save"),
-    "permission.list": _ingest("session:read"),
-    "permission.get": _ingest("session:read"),
+    "permission.reply": _repeatable("ask:reply"),
+    "permission.approve": _repeatable("approval:save"),
+    "permission.list": _repeatable("session:read"),
+    "permission.get": _repeatable("session:read"),
     "permission.recheck": _ingest(None),
-    "question.reply": _ingest("ask:reply"),
-    "question.reject": _ingest("ask:reply"),
-    "question.list": _ingest("session:read"),
+    "question.reply": _repeatable("ask:reply"),
+    "question.reject": _repeatable("ask:reply"),
+    "question.list": _repeatable("session:read"),
     "feed.open": _ingest("session:read"),
-    "approval.list": _ingest("session:read"),
-    "approval.remove": _ingest("approval:save"),
+    "approval.list": _repeatable("session:read"),
+    "approval.remove": _repeatable("approval:save"),
     "ask.expire": _ingest(None),
     "tool.register": _tools("tool:register"),
     "tool.unregister": _tools("tool:register"),
@@ -63,3 +72,10 @@ VERBS: Final[dict[str, VerbRule]] = {
     "source.remove": _tools("source:register"),
 }
 """The answer "always" needs `approval:save`: tenants' own clients send it with `permission.approve`."""
+
+NEEDS_ID: Final = frozenset({"session.create", "session.prompt"})
+"""Repeatable verbs that make something. Only its id tells a repeated command from a second one.
+
+Not repeatable are `session.agent` (each writes an event), `session.resume` and `session.compact` (each
+may ask for another one after the first is done), and `permission.ask` (each asks).
+"""

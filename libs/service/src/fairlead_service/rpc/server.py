@@ -103,24 +103,34 @@ class RpcServer:
         if VERBS[verb].scope is not None:
             doors[f"as.{verb}"] = subjects.as_principal(ANY_TENANT, ANY_PRINCIPAL, verb)
         for title, subject in doors.items():
-            if perform is None:
-                self.serve(title, subject, handler)
-            else:
-                self.serve_thin(title, subject, handler, perform)
+            self._serve_door(title, subject, handler, perform, queue=self._queue)
+        if VERBS[verb].repeatable:
+            # Without a queue every instance answers, so that one that stands still is no loss.
+            every = subjects.every_server(ANY_TENANT, verb)
+            self._serve_door(f"every.{verb}", every, handler, perform, queue="")
 
     def serve(self, verb: str, subject: str, handler: Handler) -> None:
         """Serve one verb by a FastStream handler. The subject may hold `ANY_TENANT`."""
-        subscriber = self._broker.subscriber(
-            subject, self._queue, title=verb, max_workers=REQUESTS_MAX
-        )
-        subscriber(handler)
-        self._endpoints[subscriber] = self._endpoint(verb, subject, handler)
+        self._serve_door(verb, subject, handler, None, queue=self._queue)
 
     def serve_thin(self, verb: str, subject: str, handler: Handler, perform: Perform) -> None:
         """Serve one verb without FastStream. The handler is only documented; `perform` runs."""
-        self._documented.subscriber(subject, self._queue, title=verb)(handler)
-        endpoint = self._endpoint(verb, subject, handler)
-        self._thin_verbs.append(ThinVerb(endpoint, self._answerer, perform))
+        self._serve_door(verb, subject, handler, perform, queue=self._queue)
+
+    def _serve_door(
+        self, title: str, subject: str, handler: Handler, perform: Perform | None, *, queue: str
+    ) -> None:
+        """Serve a verb on one subject. Instances share the requests if they have a queue."""
+        endpoint = self._endpoint(title, subject, handler, queue)
+        if perform is None:
+            subscriber = self._broker.subscriber(
+                subject, queue, title=title, max_workers=REQUESTS_MAX
+            )
+            subscriber(handler)
+            self._endpoints[subscriber] = endpoint
+        else:
+            self._documented.subscriber(subject, queue, title=title)(handler)
+            self._thin_verbs.append(ThinVerb(endpoint, self._answerer, perform))
 
     def provide(self, name: str, dependency: object) -> None:
         """Give handlers a dependency that they name with `Context(name)`."""
@@ -168,10 +178,10 @@ class RpcServer:
     async def _describe(self, request: ServiceRequest, message: Message) -> None:
         await message.respond(self.api.answer(request))
 
-    def _endpoint(self, verb: str, subject: str, handler: Handler) -> Endpoint:
+    def _endpoint(self, verb: str, subject: str, handler: Handler, queue: str) -> Endpoint:
         request, response = _models(handler)
         pattern = subject.replace(ANY_TENANT, "*").replace(ANY_PRINCIPAL, "*")
-        endpoint = Endpoint(verb, pattern, self._queue, request, response)
+        endpoint = Endpoint(verb, pattern, queue, request, response)
         self.api.endpoints.append(endpoint)
         return endpoint
 

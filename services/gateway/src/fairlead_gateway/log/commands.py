@@ -8,7 +8,7 @@ from starlette.requests import Request
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_gateway.http.caller import require_scope
 from fairlead_gateway.http.operation import ApiRequest
-from fairlead_schema import subjects
+from fairlead_gateway.log.repeated_request import send_until_answered
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable
@@ -34,16 +34,19 @@ async def send_command(
     assert scope is not None, f"{verb} is for services alone"
     require_scope(principal, scope)
     body = command.model_dump_json(by_alias=True, exclude_none=True).encode()
-    timeout_s = runtime.settings.request_timeout_s
-    requests, subject = runtime.nats().requests, subjects.api(principal.tenant, verb)
-    try:
-        reply = await requests.request(
+    timeout_s, requests = runtime.settings.request_timeout_s, runtime.nats().requests
+
+    async def send(subject: str, timeout_s: float) -> bytes:
+        return await requests.request(
             subject,
             body,
             timeout_s=timeout_s,
             by=principal.name,
             restrictions=principal.restrictions,
         )
+
+    try:
+        reply = await send_until_answered(send, principal.tenant, verb, timeout_s=timeout_s)
     except LogUnavailable as error:
         text = f"Ingest did not answer within {timeout_s} s; repeat the request with the same id"
         raise ServiceUnavailable(text, service="ingest") from error

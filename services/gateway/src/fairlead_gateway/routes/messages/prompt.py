@@ -17,6 +17,7 @@ from fairlead_schema.errors import (
 )
 from fairlead_schema.model import Model
 from fairlead_schema.prompt import Receipt
+from fairlead_service import ids
 
 
 class ReceiptAnswer(Model):
@@ -25,10 +26,12 @@ class ReceiptAnswer(Model):
 
 async def _admit(request: ApiRequest[EmptyInput, PromptBody]) -> Response:
     body = request.body
-    # The body was validated already. Without an id, ingest mints one.
+    # The body was validated already. An id makes the command repeatable.
+    id_ = body.id or message_id_from_key(request.http, request.tenant)
     command = AdmitPrompt.model_construct(
         session_id=request.at.session_id,
-        id=body.id or message_id_from_key(request.http, request.tenant),
+        id=id_,
+        minted_id=ids.message_id() if id_ is None else None,
         prompt=body.prompt,
         delivery=body.delivery,
         resume=body.resume,

@@ -16,15 +16,15 @@ from fairlead_schema.errors import (
     ServiceUnavailable,
 )
 from fairlead_schema.session_info import SessionInfo
+from fairlead_service import ids
 from fairlead_session.info import client_session
 
 
 async def _create(request: ApiRequest[EmptyInput, CreateSession]) -> Response:
     body = request.body
-    # Without a location, ingest takes the default of the tenant.
-    command = body.model_copy(
-        update={"id": body.id or session_id_from_key(request.http, request.tenant)}
-    )
+    # Without a location, ingest takes the default of the tenant. An id makes the command repeatable.
+    id_ = body.id or session_id_from_key(request.http, request.tenant) or ids.session_id()
+    command = body.model_copy(update={"id": id_})
     session = await send_command(request, "session.create", command, CommandAnswer[SessionInfo])
     return answer(SessionAnswer(data=client_session(session)))
 

@@ -19,6 +19,7 @@ from fairlead_schema.ids import MessageId, is_minted
 from fairlead_schema.prompt import Prompt, PromptInput, Receipt
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.rpc.caller import by_own_client
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.quota import PROMPT_QUOTAS
 from fairlead_session.input.admission import (
@@ -41,7 +42,7 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
     if command.expected_turn is not None and command.delivery != "steer":
         raise InvalidRequest("Only a steer expects a turn", kind="Body", field="expectedTurn")
     resolved = resolve_prompt(context, command.prompt)
-    message_id = command.id or ids.message_id()
+    message_id = command.id or _minted_id(command) or ids.message_id()
     assumed = None if command.id is None else await _bind_id(context, at, command.id)
     reached = await context.quotas.find_reached_quota(tenant, PROMPT_QUOTAS)
 
@@ -82,6 +83,16 @@ def resolve_prompt(context: CommandContext, prompt: PromptInput) -> Prompt:
     if size > limit:
         raise PayloadTooLarge(f"A prompt of {size} bytes exceeds {limit}")
     return resolved
+
+
+def _minted_id(command: AdmitPrompt) -> MessageId | None:
+    """The id that a service minted for the prompt. Nobody else can know it, so it needs no register.
+
+    Raises InvalidRequest for an id without a seal, and for one that a tenant's own client sent.
+    """
+    if command.minted_id is not None and (by_own_client() or not is_minted(command.minted_id)):
+        raise InvalidRequest("Only services mint ids: send `id`", kind="Body", field="mintedID")
+    return command.minted_id
 
 
 def _check_model(context: CommandContext, session: Session) -> None:

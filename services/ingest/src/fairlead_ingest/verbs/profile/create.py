@@ -33,9 +33,9 @@ from fairlead_session.state.usage import Budget
 async def create(context: ContextDep, tenant: TenantParam, command: CreateSession) -> SessionInfo:
     """Create once by id: a repeated create returns the session as it is, whatever it asks for."""
     at = Address(tenant, command.id or ids.session_id())
-    session = await context.load(at) if command.id else None
-    if session is not None and session.profile is not None:
-        return info(session)
+    known = await context.load_versioned(at) if command.id else None
+    if known is not None and known.state.profile is not None:
+        return info(known.state)
     if (reached := await context.quotas.find_reached_quota(tenant, CREATE_QUOTAS)) is not None:
         raise quota_error(reached)
     created, limits = _created_event(context.settings.config, tenant, command), _limits(command)
@@ -43,7 +43,9 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSessio
     check_agent_allowed(restrictions, context.settings.config.agent_name(created.agent))
     check_directory_allowed(restrictions, created.location.directory)
     limits = bound_budget(restrictions, limits)
-    outcome = await context.commit(at, lambda current: commands.create(current, created, limits))
+    outcome = await context.commit(
+        at, lambda current: commands.create(current, created, limits), assumed=known
+    )
     if isinstance(outcome, SessionIdUsed):
         raise Conflict("The session was purged, and its id is used up", at.session_id)
     if outcome.events:
