@@ -15,6 +15,7 @@ import httpx
 import orjson
 
 from fairlead_llm import failure, sse
+from fairlead_llm.chunks import join_chunks
 from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.errors import UnsendableRequest
 from fairlead_llm.protocol import PROTOCOLS, WireProtocol
@@ -207,7 +208,7 @@ def _read_frames(
     for frame in frames:
         state, new_events = wire.step(state, frame)
         events += new_events
-    return state, tuple(events)
+    return state, join_chunks(events)
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

@@ -217,10 +217,10 @@ async def test_many_writers_of_one_turn_are_one_after_the_other(world: World) ->
     )
 
 
-async def test_each_fragment_is_sent_as_it_comes_and_together_they_are_the_text(
+async def test_fragments_of_one_read_are_sent_together_and_the_end_holds_the_whole_text(
     world: World,
 ) -> None:
-    """D-45, D-07: no fragment waits for another, and the end of the text holds all of them."""
+    """D-45, D-07: no fragment waits for a later read, and the end of the text holds all of them."""
     words = ["one ", "two ", "three ", "four"]
     frames = [json.dumps({"choices": [{"delta": {"content": word}}]}) for word in words]
     stop = json.dumps({"choices": [{"delta": {}, "finish_reason": "stop"}]})
@@ -234,5 +234,5 @@ async def test_each_fragment_is_sent_as_it_comes_and_together_they_are_the_text(
         event.delta for _at, event in world.eventlog.deltas.sent if isinstance(event, TextDelta)
     ]
     (ended,) = [event for event in await world.events() if isinstance(event, TextEnded)]
-    assert sent == words
+    assert sent == ["".join(words)]
     assert ended.text == "".join(words)

@@ -86,7 +86,7 @@ async def test_a_summary_is_shown_live_and_paid_for(small: World) -> None:
 
     assert isinstance(small.eventlog.deltas, MemoryDeltas)
     deltas = [item for _at, item in small.eventlog.deltas.sent if isinstance(item, CompactionDelta)]
-    assert [item.text for item in deltas] == ["SU", "MMARY"]
+    assert [item.text for item in deltas] == ["SUMMARY"]
     (used,) = events_of(await small.events(), CompactionUsed)
     assert (used.cost, (await small.session()).usage.cost) == (3.0, 9.0)
 

@@ -69,7 +69,7 @@ async def test_fragments_are_live_and_not_in_the_log(world: World) -> None:
 
     assert isinstance(world.eventlog.deltas, MemoryDeltas)
     deltas = [delta for _at, delta in world.eventlog.deltas.sent]
-    assert [delta.delta for delta in deltas if isinstance(delta, TextDelta)] == ["he", "llo"]
+    assert [delta.delta for delta in deltas if isinstance(delta, TextDelta)] == ["hello"]
 
 
 async def test_a_turn_costs_what_its_model_costs(world: World) -> None:
