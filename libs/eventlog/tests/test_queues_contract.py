@@ -133,3 +133,27 @@ async def test_work_that_must_be_stored_once_is(eventlog: EventLog, at: Address)
         await job.ack()
 
     assert payloads == [b"same", b"last"]
+
+
+async def test_a_message_is_first_when_no_earlier_one_of_its_subject_is_left(
+    eventlog: EventLog, at: Address
+) -> None:
+    """A20: a message that somebody has and did not acknowledge is left."""
+    other = Address("default", ids.session_id())
+    for address in (other, at, at):
+        await eventlog.work.put(subjects.prompt(address), b"{}")
+    taken: list[Job] = []
+    async with asyncio.timeout(20):
+        async for job in eventlog.work.take("PROMPTS", "ingest", Slots(100)):
+            if job.subject == subjects.prompt(at):
+                taken.append(job)
+            if len(taken) == 2:
+                break
+    first, second = sorted(taken, key=lambda job: job.sequence)
+
+    before = [await eventlog.work.is_first("PROMPTS", job) for job in (first, second)]
+    await first.ack()
+    after = await eventlog.work.is_first("PROMPTS", second)
+    await second.ack()
+
+    assert (before, after) == ([True, False], True)

@@ -12,8 +12,10 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_eventlog.memory.registers import MemoryReceipts
 from fairlead_eventlog.memory.session_log import MemoryLog
+from fairlead_eventlog.slots import Slots
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.intake import admit_published_prompts
+from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema import subjects
 from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.subjects import Address
@@ -234,3 +236,61 @@ async def test_without_an_id_equal_prompts_are_distinct_admissions(
 
     ids = [event.message_id for event in await admissions(eventlog)]
     assert len(set(ids)) == 3
+
+
+async def test_prompts_of_one_session_are_admitted_in_the_order_of_publication(
+    context: CommandContext, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A20: the first admission is the slowest, and the others wait for it."""
+    await create_session(context)
+    pauses = iter([0.05, 0.03, 0.0])
+
+    async def slow_prompt(*arguments: Any) -> Any:  # noqa: ANN401
+        await asyncio.sleep(next(pauses))
+        return await prompt(*arguments)
+
+    monkeypatch.setattr("fairlead_ingest.intake.prompt", slow_prompt)
+    names = [f"msg_{number}" for number in range(3)]
+
+    await publish_and_admit(context, *({"id": id_, "prompt": {"text": id_}} for id_ in names))
+
+    assert [event.message_id for event in await admissions(eventlog)] == names
+
+
+async def test_a_prompt_waits_for_an_earlier_one_that_another_ingest_has(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    """A20: the earlier one is delivered elsewhere, and neither admitted nor acknowledged yet."""
+    await create_session(context)
+    elsewhere = eventlog.work.take("PROMPTS", "ingest", Slots(1))
+    for id_ in ("msg_1", "msg_2"):
+        body = json.dumps({"id": id_, "prompt": {"text": id_}}).encode()
+        await eventlog.work.put(subjects.prompt(AT), body)
+    first = await anext(elsewhere)
+    (_, second) = jobs(eventlog, "PROMPTS")
+
+    async with run_intake(context):
+        await wait_until(lambda: second.deliveries > 2)
+        assert await admissions(eventlog) == []
+        await first.retry_later(0.0)
+        await wait_until(lambda: not jobs(eventlog, "PROMPTS"))
+
+    assert [event.message_id for event in await admissions(eventlog)] == ["msg_1", "msg_2"]
+
+
+async def test_a_prompt_of_another_session_does_not_wait(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    """A20: sessions are admitted side by side."""
+    await create_session(context)
+    elsewhere = eventlog.work.take("PROMPTS", "ingest", Slots(1))
+    held = Address("default", "ses_held")
+    for at in (held, AT):
+        body = json.dumps({"id": f"msg_{at.session_id}", "prompt": {"text": "hi"}}).encode()
+        await eventlog.work.put(subjects.prompt(at), body)
+    await anext(elsewhere)
+
+    async with run_intake(context):
+        await wait_until(lambda: len(jobs(eventlog, "PROMPTS")) == 1)
+
+    assert len(await admissions(eventlog)) == 1

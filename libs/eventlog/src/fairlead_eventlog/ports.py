@@ -210,6 +210,12 @@ class WorkQueue(Protocol):
     def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
         """Jobs for this process, as they come. A job whose deadline passes goes to another worker."""
 
+    async def is_first(self, stream: str, job: Job) -> bool:
+        """Whether no earlier message of the job's subject is left in its stream.
+
+        Raises LogUnavailable, StreamMissing.
+        """
+
     def take_fairly(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
         """Jobs as `take` gives them, of all tenants in turn.
 

@@ -70,6 +70,7 @@ STREAM_SUBJECTS: Final = {
     "take tools": f"{API}.CONSUMER.MSG.NEXT.TOOLS.tools-default",
     "ack tools": "$JS.ACK.TOOLS.tools-default.1.1.1.1.0",
     "take due timers": f"{API}.CONSUMER.MSG.NEXT.TIMERS.due",
+    "read prompts": f"{API}.STREAM.MSG.GET.PROMPTS",
     "take prompts": f"{API}.CONSUMER.MSG.NEXT.PROMPTS.ingest",
     "read approvals": f"{API}.STREAM.MSG.GET.KV_fairlead-approval",
     "read log status": f"{API}.STREAM.MSG.GET.KV_fairlead-log",
@@ -94,7 +95,7 @@ _WRITE: Final = _READ | {"log", "snapshot", "read snapshots", "wake", "dead"}
 MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": _WRITE
     | {"receipt", "message", "approval", "read approvals", "take prompts", "purge wakes", "ping"}
-    | {"spending", "create consumer of wakes"},
+    | {"spending", "create consumer of wakes", "read prompts"},
     "runner": _WRITE
     | {"take wakes", "take due timers", "timer", "tool", "delta", "observe", "tooling"}
     | {"spending", "verb of ingest", "ping", "free slots", "create consumer of wakes"},

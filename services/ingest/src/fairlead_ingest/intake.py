@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from typing import Final
 
@@ -27,7 +29,11 @@ from fairlead_service.supervise import supervise
 log = logging.getLogger(__name__)
 
 JOBS_MAX = 64
-DELIVERIES_MAX = 5
+DEFECTS_MAX = 5
+DEFECTIVE_PROMPTS_MAX: Final = 4096
+# How soon a prompt comes again that waits for an earlier one of its session in another ingest.
+WAIT_S: Final = 0.1
+WAIT_S_MAX: Final = 2.0
 HEARTBEAT_S: Final = INTAKE_DEADLINE_S / 3
 _ANSWERER = Answerer(LOG_REFUSALS)
 
@@ -41,11 +47,11 @@ async def admit_published_prompts(
     Heartbeats keep a slow admission.
     """
     running: dict[asyncio.Task[None], Job] = {}
-    slots = Slots(JOBS_MAX)
+    slots, intake = Slots(JOBS_MAX), Intake(context)
 
     async def admit_all() -> None:
         async for job in context.eventlog.work.take("PROMPTS", "ingest", slots):
-            task = asyncio.create_task(_handle_job(context, job))
+            task = asyncio.create_task(intake.handle(job))
             running[task] = job
             task.add_done_callback(running.pop)
 
@@ -60,34 +66,70 @@ async def admit_published_prompts(
         tasks.create_task(supervise("heartbeat of the durable intake", beat))
 
 
-async def _handle_job(context: CommandContext, job: Job) -> None:
-    async with job:
-        try:
-            await _admit_prompt(context, job)
-            await job.ack()
-        except NewerCommit as error:
-            log.warning(
-                "session of a newer release: its prompt is left to a newer ingest",
-                extra={"subject": job.subject, "reason": str(error)},
-            )
-            with suppress(LogError):
-                await job.retry_later(hold_s(job.deliveries))
-        except LogError as error:
-            # The message is not acknowledged, so it comes again. An exact retry admits nothing twice.
-            log.warning(
-                "prompt not admitted: the server delivers it again",
-                extra={"subject": job.subject, "reason": str(error)},
-            )
-        except Exception as error:
-            log.exception(
-                "prompt failed by a defect: it is tried again, then a dead letter",
-                extra={"subject": job.subject},
-            )
-            if job.deliveries >= DELIVERIES_MAX:
-                await context.eventlog.dead_letters.add(
-                    "prompt", job.subject, job.payload, repr(error)
+class Intake:
+    """Admits the prompts of one session in the order of their publication, and sessions side by side."""
+
+    def __init__(self, context: CommandContext) -> None:
+        self._context = context
+        self._sessions: dict[str, asyncio.Lock] = {}
+        self._waiting: Counter[str] = Counter()
+        self._defects: Counter[int] = Counter()
+
+    async def handle(self, job: Job) -> None:
+        """Handle a prompt when no earlier one of its session is left. No failure gets out of here."""
+        async with job, self._turn_of(job.subject):
+            try:
+                if await self._context.eventlog.work.is_first("PROMPTS", job):
+                    await _admit_prompt(self._context, job)
+                    await job.ack()
+                else:
+                    # Another ingest has the earlier one, or it comes again after a failure.
+                    await job.retry_later(min(WAIT_S * job.deliveries, WAIT_S_MAX))
+            except NewerCommit as error:
+                log.warning(
+                    "session of a newer release: its prompt is left to a newer ingest",
+                    extra={"subject": job.subject, "reason": str(error)},
                 )
-                await job.ack()
+                with suppress(LogError):
+                    await job.retry_later(hold_s(job.deliveries))
+            except LogError as error:
+                # It is not acknowledged, so it comes again. An exact retry admits nothing twice.
+                log.warning(
+                    "prompt not admitted: the server delivers it again",
+                    extra={"subject": job.subject, "reason": str(error)},
+                )
+            except Exception as error:
+                log.exception(
+                    "prompt failed by a defect: it is tried again, then a dead letter",
+                    extra={"subject": job.subject},
+                )
+                await self._note_defect(job, error)
+
+    @asynccontextmanager
+    async def _turn_of(self, subject: str) -> AsyncIterator[None]:
+        """Wait for the earlier prompts of a session that this process has. They come in order."""
+        lock = self._sessions.setdefault(subject, asyncio.Lock())
+        self._waiting[subject] += 1
+        try:
+            async with lock:
+                yield
+        finally:
+            self._waiting[subject] -= 1
+            if not self._waiting[subject]:
+                del self._waiting[subject], self._sessions[subject]
+
+    async def _note_defect(self, job: Job, error: Exception) -> None:
+        """Let the prompt come again. After too many defects it is a dead letter."""
+        self._defects[job.sequence] += 1
+        if self._defects[job.sequence] < DEFECTS_MAX:
+            if len(self._defects) > DEFECTIVE_PROMPTS_MAX:
+                self._defects.clear()
+            return
+        del self._defects[job.sequence]
+        with suppress(LogError):
+            letters = self._context.eventlog.dead_letters
+            await letters.add("prompt", job.subject, job.payload, repr(error))
+            await job.ack()
 
 
 async def _admit_prompt(context: CommandContext, job: Job) -> None:

@@ -1,6 +1,7 @@
 """Consumes wakes, keeps them in progress while their sessions drain, and fires timers."""
 
 import asyncio
+import logging
 from contextlib import suppress
 from typing import Final
 
@@ -14,6 +15,8 @@ from fairlead_runner.wake_handler import WakeHandler
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 from fairlead_service.supervise import Restarts, Work, report_defects, supervise
+
+log = logging.getLogger(__name__)
 
 TIMERS_MAX: Final = 100
 
@@ -106,5 +109,11 @@ class WakeConsumer:
         eventlog = self._context.eventlog
         async for job in eventlog.timers.take_due(self._timer_slots):
             async with job:
-                await eventlog.wakes.wake(subjects.address(job.subject))
-                await job.ack()
+                try:
+                    await eventlog.wakes.wake(subjects.address(job.subject))
+                    await job.ack()
+                except LogError as error:
+                    log.warning(
+                        "timer could not wake its session: the timer comes again",
+                        extra={"subject": job.subject, "reason": str(error)},
+                    )

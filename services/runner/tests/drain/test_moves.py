@@ -6,6 +6,7 @@ import pytest
 from starlette.responses import Response
 from typing_extensions import override
 
+from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.timers import MemoryTimers
@@ -130,3 +131,28 @@ async def test_a_defect_puts_the_session_aside_after_a_few_tries(
     dead = world.eventlog.dead_letters
     assert isinstance(dead, MemoryDeadLetters)
     assert "our fault" in dead.letters[0][3]
+
+
+async def test_a_timer_that_cannot_wake_its_session_does_not_stop_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A4: the failure of one session is its own, and its timer comes again."""
+    timers, wakes = world.eventlog.timers, world.eventlog.wakes
+    assert isinstance(timers, MemoryTimers)
+    stuck, wake = Address("full", AT.session_id), wakes.wake
+
+    async def refuse_one(at: Address, *, position: int | None = None) -> bool:
+        if at == stuck:
+            raise LogUnavailable("no room")
+        return await wake(at, position=position)
+
+    monkeypatch.setattr(wakes, "wake", refuse_one)
+    firing = asyncio.create_task(WakeConsumer(world.context()).fire_timers())
+    for at in (stuck, AT):
+        await timers.wake_at(at, 1)
+        timers.fire(at)
+
+    await wait_until(lambda: bool(world.wakes))
+
+    firing.cancel()
+    assert [job.subject for job in world.wakes] == [subjects.wake(AT)]

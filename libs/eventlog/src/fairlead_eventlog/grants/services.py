@@ -110,6 +110,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _serve("ingest")
     + _ASK_TOTALS
     + may.take(PROMPTS.name, "ingest")
+    + may.read_last(PROMPTS.name)
     + may.publish(*RECEIPTS.subjects, *MESSAGES.subjects)
     + may.read_last(MESSAGES.name)
     + _READ_APPROVALS

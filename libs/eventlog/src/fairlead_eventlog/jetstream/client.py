@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import ssl
-from collections import deque
+import time
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 CONNECT_S: Final = 3.0
 REASONS_MAX: Final = 8
+SLOW_REPORT_S: Final = 10.0
 REFUSED: Final = "authorization violation"
 
 Callback: TypeAlias = Callable[[], Awaitable[None]]
@@ -61,6 +63,28 @@ class NatsClient(Client):
         await super()._process_err(err_msg)
 
 
+class SlowConsumers:
+    """Reports subscriptions that lose messages, each subject once in a while."""
+
+    def __init__(self) -> None:
+        self._lost: Counter[str] = Counter()
+        self._reported_at = float("-inf")
+
+    def report(self, subject: str) -> None:
+        """Count a lost message, and log all losses since the last report."""
+        self._lost[subject] += 1
+        if time.monotonic() - self._reported_at < SLOW_REPORT_S:
+            return
+        for lossy, messages in self._lost.items():
+            log.warning(
+                "this process reads too slowly, so messages from NATS were dropped: readers of the log"
+                " see the gap and read again, hints come again later, live fragments stay lost",
+                extra={"subject": lossy, "messages": messages},
+            )
+        self._lost.clear()
+        self._reported_at = time.monotonic()
+
+
 async def open_client(
     address: NatsAddress,
     *,
@@ -73,7 +97,7 @@ async def open_client(
     Raises LogUnavailable if the first connect fails, CredentialsRefused and CredentialsUnusable.
     """
     reasons: deque[str] = deque(maxlen=REASONS_MAX)
-    client = NatsClient()
+    client, slow = NatsClient(), SlowConsumers()
 
     async def on_error(error: Exception) -> None:
         reason = redact_url(str(error) or type(error).__name__)
@@ -85,6 +109,8 @@ async def open_client(
                 "NATS refused a subject: the request fails; grant the subject to this identity",
                 extra={"reason": reason},
             )
+        elif isinstance(error, nats.errors.SlowConsumerError):
+            slow.report(error.subject)
         else:
             log.debug("NATS error", extra={"reason": reason})
 

@@ -205,6 +205,10 @@ class NatsLink:
                 raise SubjectRefused(self.client.violation) from error
             raise LogUnavailable(f"JetStream did not answer {verb} in time") from error
 
+    async def first_message(self, stream: str, subject: str) -> StoredMessage | None:
+        """The first message of a subject that is left in a stream, read from the leader."""
+        return await self._get(stream, {"seq": 1, "next_by_subj": subject})
+
     async def last_message(self, stream: str, subject: str) -> StoredMessage | None:
         """The last message of a subject, read from the leader: never stale."""
         return await self._get(stream, {"last_by_subj": subject})

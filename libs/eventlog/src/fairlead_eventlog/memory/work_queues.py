@@ -135,5 +135,12 @@ class MemoryWorkQueues:
         assert consumer
         return self.queue(stream).take(slots)
 
+    async def is_first(self, stream: str, job: Job) -> bool:
+        return all(
+            message.sequence >= job.sequence
+            for message in self.queue(stream).messages
+            if message.subject == job.subject
+        )
+
     def take_fairly(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
         return self.take(stream, consumer, slots)

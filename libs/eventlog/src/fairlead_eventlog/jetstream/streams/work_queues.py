@@ -30,5 +30,9 @@ class JetStreamWorkQueues:
                 # A job occupies its slot when the taker gets it: an unread batch must not leak slots.
                 yield JetStreamJob(self._link, msg, slots.occupy(pull.ask_again))
 
+    async def is_first(self, stream: str, job: Job) -> bool:
+        first = await self._link.first_message(stream, job.subject)
+        return first is None or first.sequence >= job.sequence
+
     def take_fairly(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
         return FairQueue(self._link, stream, consumer, slots).jobs()
