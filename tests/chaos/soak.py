@@ -26,7 +26,6 @@ from tests.chaos.workload import CONFIG
 
 ROUND_S: Final = 120.0
 LINE_S: Final = 60.0
-MEGABYTE: Final = 1024 * 1024
 KILOBYTES: Final = 1024
 
 
@@ -119,10 +118,22 @@ async def soak(args: argparse.Namespace) -> int:
     )
     scale = {"runner": 2, "tools": 2}
     state = place / "state"
-    async with stack(state, config=config, sim=True, scale=scale, nats_nodes=args.nodes) as up:
-        running = Soak(up, args)
-        await running.run()
-    total = running.total
+    try:
+        async with stack(state, config=config, sim=True, scale=scale, nats_nodes=args.nodes) as up:
+            running = Soak(up, args)
+            await running.run()
+    except BaseException as error:
+        say(f"ended by {type(error).__name__}; the state of this run is kept in {place}")
+        raise
+    tell_summary(running.total, place)
+    if running.total.broken:
+        return 1
+    shutil.rmtree(place, ignore_errors=True)
+    return 0
+
+
+def tell_summary(total: Report, place: Path) -> None:
+    """Say what the run was made of, and keep the events of broken sessions beside the state."""
     for session, text in total.transcripts.items():
         (place / f"{session}.txt").write_text(text)
     for violation in total.broken:
@@ -131,9 +142,6 @@ async def soak(args: argparse.Namespace) -> int:
         say(line)
     if total.broken:
         say(f"the state of this run is kept in {place}")
-        return 1
-    shutil.rmtree(place, ignore_errors=True)
-    return 0
 
 
 def main() -> int:
