@@ -10,6 +10,7 @@ from fairlead_schema.record import Recorded
 from fairlead_testing.session_driver import events_of
 from fairlead_testing.stack import Stack
 from tests.chaos.checker import judge, read_effects, transcript
+from tests.chaos.feed_check import judge_feed
 from tests.chaos.lost_turns import find_lost_turns, read_lives
 from tests.chaos.promises import KINDS, Kind, Violation
 from tests.chaos.quiet import wait_until_quiet
@@ -40,7 +41,7 @@ COUNTED: Final = (
 CHECKED: Final = (
     "receipts promoted once and in order, published prompts promoted once, accepted answers in the"
     " log, once calls run once, provider calls recorded, deletes complete, nothing left to do,"
-    " rules of every log, turns without a struck process answered at the first request"
+    " rules of every log, the feed equal to the logs, turns without a struck process answered at the first request"
 )
 
 
@@ -125,6 +126,7 @@ async def run_chaos(
     broken += [
         one for one in judged if one.kind != "stranded" or one.session not in stranded_sessions
     ]
+    broken += await judge_feed(up, logs, work.promised.deleted)
     broken += [
         Violation("turn", *sentence.split(": ", 1))
         for sentence in find_lost_turns(logs, damage.struck, read_lives(up.up.state.logs))

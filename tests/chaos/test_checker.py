@@ -27,6 +27,7 @@ from fairlead_schema.record import Draft, Recorded, record
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from tests.chaos.checker import Effects
 from tests.chaos.checker import judge as find_violations
+from tests.chaos.feed_check import compare_feed
 from tests.chaos.promises import Promised
 from tests.chaos.weather import forecast
 
@@ -208,6 +209,16 @@ def test_a_forgotten_fact_is_seen() -> None:
     promised = Promised({"ses_1": ["msg_1"]}, kinds={"ses_1": "blind"})
 
     assert judge(make_logs(), promised, SEEN) == ["lost: ses_1: forgot its cargo: []"]
+
+
+def test_a_feed_that_differs_from_its_log_is_seen() -> None:
+    assert compare_feed("ses_1", [1, 2, 4], [1, 2, 4]) == []
+    kinds = [
+        compare_feed("ses_1", [1, 2, 4], told)[0].kind
+        for told in ([1, 4], [1, 2, 2, 4], [1, 2, 3, 4], [2, 1, 4])
+    ]
+
+    assert kinds == ["lost", "doubled", "doubled", "other"]
 
 
 def test_the_same_seed_brings_the_same_weather() -> None:
