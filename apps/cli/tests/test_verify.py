@@ -1,17 +1,22 @@
 """`fairlead verify`: its sources, its output and its exit code."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from fairlead_cli import commits
 from fairlead_cli.__main__ import main
 from fairlead_cli.commands.stack.verify import LogReport
 from fairlead_cli.commits import EncodedCommit
+from fairlead_eventlog.errors import ConsumerMissing, LogUnavailable
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.session_log import MemoryLog
-from fairlead_eventlog.ports import START
+from fairlead_eventlog.ports import START, LogEntry
 from fairlead_schema.events import ExecutionClaimed, SessionCreated, SessionEvent
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Commit, Draft, encode, record
@@ -151,3 +156,65 @@ async def test_what_cannot_be_read_of_one_session_is_a_violation_like_in_the_who
     assert [violation.rule for _at, violation in report.violations] == ["readable"]
     assert report.events == 2
     assert [commit.payload for commit in commits.read_export(file)][1] == garbage
+
+
+class LossyLog(MemoryLog):
+    """A log whose first readers are lost after a commit each, as in a cluster without a leader."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.losses = 2
+        self.silent = False
+        self.away = False
+
+    @override
+    async def follow(
+        self, shard: int, *, after: int, reader: str = "projector", bytes_max: int = 1
+    ) -> AsyncIterator[Sequence[LogEntry]]:
+        async for batch in super().follow(shard, after=after, reader=reader, bytes_max=bytes_max):
+            if self.away:
+                raise ConsumerMissing("LOG-0", reader)
+            if self.losses == 0:
+                yield batch
+                continue
+            self.losses -= 1
+            yield batch[:1]
+            if self.silent:
+                await asyncio.Event().wait()
+            raise ConsumerMissing("LOG-0", reader)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+async def test_a_reader_that_is_lost_begins_again_and_skips_nothing(
+    silent: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A6: nothing heard is not the end of the log."""
+    monkeypatch.setattr(commits, "QUIET_S", 0.05)
+    monkeypatch.setattr(commits, "AGAIN_S", 0.0)
+    log = LossyLog()
+    log.silent = silent
+    head = START
+    for number in range(4):
+        event = CREATED if number == 0 else CLAIMED
+        stored = await log.append(AT, f"cmt_{number}", drafts(event, first=number + 1), after=head)
+        head = stored.head
+    eventlog = replace(memory_eventlog(), log=log, shards=log)
+
+    everything = [commit async for commit in commits.read_all(eventlog)]
+
+    assert len(everything) == 4
+    assert log.losses == 0
+
+
+async def test_a_shard_that_never_comes_is_an_error_and_not_an_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commits, "AGAIN_S", 0.0)
+    log = LossyLog()
+    await log.append(AT, "cmt_0", drafts(CREATED), after=START)
+    log.away = True
+    eventlog = replace(memory_eventlog(), log=log, shards=log)
+
+    with pytest.raises(LogUnavailable, match="cannot be read beyond position 0"):
+        _ = [commit async for commit in commits.read_all(eventlog)]

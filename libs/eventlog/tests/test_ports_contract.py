@@ -81,6 +81,9 @@ async def test_the_entries_of_a_session_are_read_as_they_are(
     assert await eventlog.shards.entry_at(shard, entries[3].position) == entries[3]
     beyond = await eventlog.shards.last_position(shard) + 1
     assert await eventlog.shards.entry_at(shard, beyond) is None
+    assert await eventlog.shards.next_position(shard, after=beyond - 1) is None
+    before = entries[3].position - 1
+    assert await eventlog.shards.next_position(shard, after=before) == entries[3].position
 
 
 async def test_the_state_of_a_feed_changes_only_for_who_saw_the_last(

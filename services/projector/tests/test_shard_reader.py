@@ -44,6 +44,9 @@ class ForgetfulShard:
     async def entry_at(self, shard: int, position: int) -> LogEntry | None:
         return await self._log.entry_at(shard, position)
 
+    async def next_position(self, shard: int, *, after: int) -> int | None:
+        raise NotImplementedError
+
 
 async def test_a_forgotten_reader_begins_again_after_its_last_entry(
     log_builder: "LogBuilder",

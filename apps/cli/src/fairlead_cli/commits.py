@@ -3,21 +3,24 @@
 import asyncio
 import json
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
 
 from fairlead_cli.errors import CommandError
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.ports import START
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.ports import START, LogEntry
 from fairlead_schema import subjects
 from fairlead_schema.record import RecordError, encode
 from fairlead_schema.subjects import SHARDS, Address
 
 READER: Final = "verify"
-# The last commits of a shard may have been purged with their session: then no commit arrives.
+# The last commits of a shard may have been purged with their session, or a leader is elected.
 QUIET_S: Final = 3.0
+AGAIN_S: Final = 0.5
+TRIES_MAX: Final = 10
 # The field of an export that holds the bytes of an unreadable commit, in base64.
 RAW: Final = "raw"
 
@@ -44,18 +47,44 @@ async def count_commits(eventlog: EventLog) -> int:
 async def _read_shard(
     eventlog: EventLog, shard: int, *, after: int
 ) -> AsyncIterator[EncodedCommit]:
-    end, position = await eventlog.shards.last_position(shard), after
+    """The commits up to the present end. A reader that falls silent, or is lost, begins again.
+
+    Raises LogUnavailable if the shard does not come although there is more.
+    """
+    end, position, tries = await eventlog.shards.last_position(shard), after, 0
+    while await _is_behind(eventlog, shard, position, end):
+        tries += 1
+        if tries > TRIES_MAX:
+            raise LogUnavailable(f"shard {shard} cannot be read beyond position {position}")
+        try:
+            async for batch in _read_until_quiet(eventlog, shard, after=position):
+                position, tries = batch[-1].position, 0
+                for commit in batch:
+                    if commit.position <= end:
+                        yield EncodedCommit(commit.at, commit.payload)
+                if position >= end:
+                    return
+        except LogUnavailable:
+            await asyncio.sleep(AGAIN_S)
+
+
+async def _is_behind(eventlog: EventLog, shard: int, position: int, end: int) -> bool:
+    """Whether there is a commit up to the end that was not read. Purged commits are not there."""
     if position >= end:
-        return
+        return False
+    following = await eventlog.shards.next_position(shard, after=position)
+    return following is not None and following <= end
+
+
+async def _read_until_quiet(
+    eventlog: EventLog, shard: int, *, after: int
+) -> AsyncIterator[Sequence[LogEntry]]:
     batches = aiter(eventlog.shards.follow(shard, after=after, reader=READER))
     with suppress(TimeoutError):
-        while position < end:
+        while True:
             async with asyncio.timeout(QUIET_S):
                 batch = await anext(batches)
-            for commit in batch:
-                position = commit.position
-                if position <= end:
-                    yield EncodedCommit(commit.at, commit.payload)
+            yield batch
 
 
 async def read_session(eventlog: EventLog, at: Address) -> AsyncIterator[EncodedCommit]:

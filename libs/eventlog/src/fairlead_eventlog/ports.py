@@ -130,6 +130,9 @@ class ShardLog(Protocol):
     async def entry_at(self, shard: int, position: int) -> LogEntry | None:
         """The entry at a position, from the leader; None if there is none, or none any more."""
 
+    async def next_position(self, shard: int, *, after: int) -> int | None:
+        """Where the next entry after a position is, from the leader; None if there is none."""
+
 
 class Job(Protocol):
     """One delivery of a message of a work queue. The job occupies a slot until it is released.

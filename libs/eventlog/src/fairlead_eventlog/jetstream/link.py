@@ -217,6 +217,10 @@ class NatsLink:
         """The message with a sequence, read from the leader; None if it is not there any more."""
         return await self._get(stream, {"seq": sequence})
 
+    async def next_message(self, stream: str, sequence: int) -> StoredMessage | None:
+        """The first message from a sequence on, read from the leader."""
+        return await self._get(stream, {"seq": sequence, "next_by_subj": ">"})
+
     async def _get(self, stream: str, query: dict[str, Any]) -> StoredMessage | None:
         try:
             answer = await self.api(f"STREAM.MSG.GET.{stream}", query)

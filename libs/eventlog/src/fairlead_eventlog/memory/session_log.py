@@ -145,6 +145,9 @@ class MemoryLog:
     async def entry_at(self, shard: int, position: int) -> LogEntry | None:
         return next((e for e in self.entries[shard] if e.position == position), None)
 
+    async def next_position(self, shard: int, *, after: int) -> int | None:
+        return next((e.position for e in self.entries[shard] if e.position > after), None)
+
     async def last_position(self, shard: int) -> int:
         entries = self.entries[shard]
         return entries[-1].position if entries else 0

@@ -81,6 +81,10 @@ class JetStreamShards:
             return None
         return LogEntry(position, subjects.address(message.subject), message.payload)
 
+    async def next_position(self, shard: int, *, after: int) -> int | None:
+        message = await self._link.next_message(log_stream(shard), after + 1)
+        return None if message is None else message.sequence
+
     async def _recreate_consumer(self, stream: str, reader: str, after: int) -> None:
         with suppress(ServerRefusal):  # The consumer did not exist.
             await self._link.api(f"CONSUMER.DELETE.{stream}.{reader}")
