@@ -42,7 +42,7 @@ NODE_CALM_S: Final = (3.0, 10.0)
 NODE_PAUSE_S: Final = (1.0, 10.0)
 # All nodes, or all services, one after another, as a deploy does it.
 ROLLS: Final = ("nats", "services")
-ROLL_AFTER_S: Final = 60.0
+ROLL_AFTER_S: Final = 35.0
 DEPLOYED: Final = ("ingest", "projector", "tools", "runner", "gateway")
 
 
@@ -97,7 +97,8 @@ def forecast(
     schedules = [_schedule(luck, seconds, services, between_s, PAUSE_S)]
     if nodes > 1:
         schedules.append(_schedule(luck, seconds, ROLES, NODE_CALM_S, NODE_PAUSE_S))
-        rolls = [Strike(ROLL_AFTER_S, target, "restarted in turn") for target in ROLLS]
+        order = luck.sample(ROLLS, len(ROLLS))
+        rolls = [Strike(ROLL_AFTER_S, target, "restarted in turn") for target in order]
         schedules.append((rolls * int(seconds))[: int(seconds // ROLL_AFTER_S)])
     return schedules
 
