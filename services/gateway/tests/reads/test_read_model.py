@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from fairlead_gateway.reads import postgres
 from fairlead_gateway.reads.postgres import PostgresReadModel
 from fairlead_gateway.reads.read_model import (
     AskKind,
@@ -216,6 +217,26 @@ async def test_messages_are_ordered_by_sequence(model: ReadModel) -> None:
     assert await ids(up=True) == ["msg_1", "msg_2"]
     assert await ids(7, up=True) == ["msg_3"]
     assert [message.id for message in await model.context(AT)] == ["msg_2", "msg_3"]
+
+
+@pytest.mark.integration
+async def test_a_page_of_large_messages_ends_early_and_goes_on(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page is bounded by bytes too. It has at least one message, so the list always goes on."""
+    monkeypatch.setattr(postgres, "MESSAGE_PAGE_BYTES", 100)
+    await _fill(dsn)
+    read = PostgresReadModel(dsn, connections_max=2, timeout_s=5)
+    async with read.open():
+        while read.complaint() is not None:
+            await asyncio.sleep(0.01)
+        first = await read.messages(AT, order="asc", after=None, limit=3)
+        rest = await read.messages(AT, order="asc", after=5, limit=3)
+        back = await read.messages(AT, order="desc", after=None, limit=3)
+
+    assert [message.id for message in first] == ["msg_1", "msg_2"]
+    assert [message.id for message in rest] == ["msg_2"]
+    assert [message.id for message in back] == ["msg_3", "msg_2"]
 
 
 async def test_context_is_what_the_model_sees(model: ReadModel) -> None:

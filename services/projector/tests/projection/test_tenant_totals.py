@@ -215,3 +215,21 @@ async def test_the_store_of_totals_outlives_its_connection(projection: "Projecti
         assert answers == [nothing] * 3
     finally:
         await store.close()
+
+
+@pytest.mark.integration
+async def test_all_questions_for_totals_share_one_connection(projection: "Projection") -> None:
+    """Budgets of many runners opened a connection for each question of each second."""
+    async with await database.connect(projection.dsn) as connection:
+        await migrate(connection)
+    store = TenantTotalsStore(projection.dsn, MemoryOutputs())
+    try:
+        await asyncio.gather(*(store.load(f"tenant_{number}") for number in range(50)))
+        connections = projection.rows(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fairlead-projector'"
+            " AND datname = current_database()"
+        )
+    finally:
+        await store.close()
+
+    assert connections == [{"count": 1}]

@@ -34,6 +34,8 @@ PING_TIMEOUT_S: Final = 1.0
 ACQUIRE_TIMEOUT_S: Final = 1.0
 # The pool gives up on a failed connection this soon, so that the next ping tries again.
 RECONNECT_S: Final = 1.0
+# A page of messages ends after the message that reaches so many bytes.
+MESSAGE_PAGE_BYTES: Final = 8 * 1024 * 1024
 # A directory with at least every second ask fills a list from so many asks.
 NEAR_ASKS: Final = 2 * ASKS_MAX
 _SEQ_MAX: Final = 2**63 - 1
@@ -130,6 +132,7 @@ class PostgresReadModel:
             **_session_key(at),
             "after": first if after is None else after,
             "limit": limit,
+            "bytes_max": MESSAGE_PAGE_BYTES,
         }
         messages = await self._fetch_all(f"messages_{_QUERIES[order]}", parameters)
         return [rows.message_from_row(row) for row in messages]

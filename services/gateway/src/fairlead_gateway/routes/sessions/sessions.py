@@ -56,7 +56,11 @@ class ActiveAnswer(Model):
 async def _list(request: ApiRequest[SessionsQuery, EmptyInput]) -> Response:
     listing, anchor = _listing_and_anchor(request.query)
     direction: Direction = "next" if anchor is None else anchor.direction
-    sessions = await request.runtime.read_model.sessions(
+    runtime = request.runtime
+    stale = await runtime.fresh_sessions.is_stale(
+        request.tenant, runtime.read_model, timeout_s=runtime.settings.fresh_timeout_s
+    )
+    sessions = await runtime.read_model.sessions(
         request.tenant,
         SessionFilter(listing.workspace, listing.directory, listing.project, listing.search),
         order=scan_order(listing.order, direction),
@@ -64,7 +68,8 @@ async def _list(request: ApiRequest[SessionsQuery, EmptyInput]) -> Response:
         limit=listing.limit,
     )
     data = in_page_order(sessions, direction)
-    return answer(SessionPage(data=data, cursor=page_cursors(data, partial(_cursor, listing))))
+    page = SessionPage(data=data, cursor=page_cursors(data, partial(_cursor, listing)))
+    return answer(page, stale=stale)
 
 
 def _listing_and_anchor(query: SessionsQuery) -> tuple[SessionListing, CursorAnchor | None]:
