@@ -24,7 +24,7 @@ from fairlead_projector.shard_balance import ShardShare
 from fairlead_projector.task_supervisor import Complaints, Task, keep_running
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.identity.principal import PrincipalName
-from fairlead_schema.record import Commit, Draft, encode, record
+from fairlead_schema.record import Commit, Draft, decode, encode, record
 from fairlead_schema.subjects import SHARDS, Address, shard
 from fairlead_service.supervise import cancel_and_wait
 
@@ -64,6 +64,11 @@ class LogBuilder:
         entries = self.log.entries[shard(at.session_id)]
         entries.append(LogEntry(len(entries) + 1, at, payload))
         return entries[-1]
+
+    def rewind(self, at: Address) -> None:
+        """Go on after the last commit that the log has of a session."""
+        commits = [decode(e.payload) for e in self.log.entries[shard(at.session_id)] if e.at == at]
+        self._heads[at] = commits[-1].events[-1].seq if commits else 0
 
     async def append(
         self, at: Address, *events: SessionEvent, by: PrincipalName | None = None
@@ -118,6 +123,9 @@ class Projection:
             yield
         finally:
             await cancel_and_wait(*tasks)
+
+    def connect(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(self.dsn, autocommit=True)
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         with psycopg.connect(self.dsn) as connection:

@@ -31,9 +31,7 @@ def digest_entry(entry: LogEntry) -> str:
     return sha256(entry.payload).hexdigest()[:16]
 
 
-async def resume_mark(
-    eventlog: EventLog, shard: int, mark: ReaderMark, *, look_pause_s: float = LOOK_PAUSE_S
-) -> ReaderMark:
+async def resume_mark(eventlog: EventLog, shard: int, mark: ReaderMark) -> ReaderMark:
     """Where a reader goes on: behind its mark, or earlier if the log was restored since.
 
     The first reader that notices a restore begins the next incarnation, so that all others know.
@@ -44,7 +42,7 @@ async def resume_mark(
         return ReaderMark(min(mark.position, common), current.id)
     for look in range(LOOKS):
         if look:
-            await asyncio.sleep(look_pause_s)
+            await asyncio.sleep(LOOK_PAUSE_S)
         if not await _is_rewound(eventlog, shard, mark):
             return mark._replace(incarnation=None if current is None else current.id)
     await eventlog.snapshots.remove_all()
@@ -58,10 +56,15 @@ async def resume_mark(
 
 async def check_log(eventlog: EventLog, shard: int, mark: ReaderMark) -> None:
     """Raise LogRestored if the log is not the one that a reader has read up to its mark."""
+    check_incarnation(eventlog, shard, mark)
+    if await _is_rewound(eventlog, shard, mark):
+        raise LogRestored(shard)
+
+
+def check_incarnation(eventlog: EventLog, shard: int, mark: ReaderMark) -> None:
+    """Raise LogRestored if this process knows a newer incarnation than a reader."""
     current = eventlog.status.current.incarnation
     if current is not None and mark.incarnation not in {None, current.id}:
-        raise LogRestored(shard)
-    if await eventlog.shards.last_position(shard) < mark.position:
         raise LogRestored(shard)
 
 

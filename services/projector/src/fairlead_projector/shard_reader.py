@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import BATCH_BYTES, LogEntry
 from fairlead_service.supervise import cancel_and_wait
 
 log = logging.getLogger(__name__)
+
+Verify: TypeAlias = Callable[[], Awaitable[None]]
 
 QUIET_S: Final = 2.0
 QUIET_PERIODS_MAX: Final = 32
@@ -37,10 +39,14 @@ async def follow_shard(
     after: int,
     reader: str,
     pace: ReadPace = ReadPace(),  # noqa: B008 - a frozen value
+    verify: Verify | None = None,
 ) -> AsyncIterator[AsyncIterator[Sequence[LogEntry]]]:
-    """Yield the batches of a shard, and an empty batch whenever nothing came for a while."""
+    """Yield the batches of a shard, and an empty batch whenever nothing came for a while.
+
+    `verify` raises if the log is another one: the server loses its readers when it is restored.
+    """
     shard_reader = _ShardReader(eventlog, shard, after, reader, pace)
-    batches = shard_reader.batches()
+    batches = shard_reader.batches(verify)
     try:
         yield batches
     finally:
@@ -63,7 +69,7 @@ class _ShardReader:
         self._upcoming: asyncio.Task[Sequence[LogEntry]]
         self._open()
 
-    async def batches(self) -> AsyncGenerator[Sequence[LogEntry], None]:
+    async def batches(self, verify: Verify | None) -> AsyncGenerator[Sequence[LogEntry], None]:
         end, quiet, quiet_max = 0, 0, 1
         while True:
             done, _pending = await asyncio.wait({self._upcoming}, timeout=self._pace.quiet_s)
@@ -84,6 +90,8 @@ class _ShardReader:
                     extra={"shard": self._shard, "reader": self._reader},
                 )
                 await self.close()
+                if verify is not None:
+                    await verify()
                 self._open()
                 quiet, quiet_max = 0, min(quiet_max * 2, QUIET_PERIODS_MAX)
             end = await self._shards.last_position(self._shard)

@@ -8,7 +8,7 @@ from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_projector import database
 from fairlead_projector.migrations import migrate
 from fairlead_projector.projection.rebuild import RebuildProgress, digest, rebuild
-from fairlead_projector.projection.shard import ShardWriter
+from fairlead_projector.projection.shard_writer import ShardWriter
 from fairlead_projector.projection.store import ShardStore
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (

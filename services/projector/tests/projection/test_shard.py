@@ -12,7 +12,7 @@ from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_projector import database
 from fairlead_projector.errors import ShardFenced
 from fairlead_projector.migrations import migrate
-from fairlead_projector.projection.shard import ShardWriter
+from fairlead_projector.projection.shard_writer import ShardWriter
 from fairlead_projector.projection.store import ShardStore
 from fairlead_projector.task_supervisor import Complaints
 from fairlead_schema.events import (
@@ -71,7 +71,7 @@ async def test_a_writer_applies_nothing_twice(
         await writer.write(entries)
         await writer.write(entries)
 
-        assert writer.position == 2
+        assert writer.mark.position == 2
     async with open_writer(projection) as writer:
         await writer.write(entries)
 

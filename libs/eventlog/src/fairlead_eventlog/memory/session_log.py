@@ -134,7 +134,7 @@ class MemoryLog:
                 yield batch
                 continue
             async with self._appended:
-                if await self.last_position(shard) == after:
+                if await self.last_position(shard) <= after:
                     await self._appended.wait()
 
     async def session_entries(self, at: Address, *, after: int) -> AsyncIterator[LogEntry]:

@@ -18,7 +18,13 @@ from fairlead_projector import metrics
 from fairlead_projector.feed.checkpoint import TIMINGS, FeedCheckpoint
 from fairlead_projector.feed.deliveries import PendingDeliveries
 from fairlead_projector.feed.held_sessions import HeldSessions
-from fairlead_projector.restore import ReaderMark, check_log, resume_mark
+from fairlead_projector.restore import (
+    ReaderMark,
+    check_incarnation,
+    check_log,
+    digest_entry,
+    resume_mark,
+)
 from fairlead_projector.settings import FeedTimings
 from fairlead_projector.shard_reader import ReadPace, follow_shard
 from fairlead_schema import public_events, subjects
@@ -69,12 +75,15 @@ async def publish_shard(
         after=mark.position,
         reader=READER,
         pace=ReadPace(linger_s=timings.linger_s, bytes_max=bytes_max),
+        verify=lambda: check_log(eventlog, shard, mark),
     ) as batches:
         async for entries in batches:
             on_healthy()
+            check_incarnation(eventlog, shard, mark)
             if entries:
                 await publisher.publish_entries(entries, held)
-                mark = mark._replace(position=entries[-1].position)
+                last = entries[-1]
+                mark = mark._replace(position=last.position, digest=digest_entry(last))
                 checkpoint.note(mark.position, now=time.monotonic())
             else:
                 await check_log(eventlog, shard, mark)

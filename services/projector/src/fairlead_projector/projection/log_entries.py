@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from pydantic_core import from_json, to_json
 
 from fairlead_eventlog.ports import LogEntry
-from fairlead_schema.record import Recorded, RecordError, decode
+from fairlead_schema.record import NewerCommit, Recorded, RecordError, decode
 
 REASON_LENGTH_MAX: Final = 1024
 
@@ -22,6 +22,8 @@ class DecodedEntry(NamedTuple):
     events: tuple[Recorded, ...] = ()
     stored: Sequence[dict[str, Any]] = ()
     reason: str | None = None
+    is_newer: bool = False
+    """Whether a newer release wrote the entry and can read it."""
 
 
 def decode_entry(entry: LogEntry) -> DecodedEntry:
@@ -32,12 +34,13 @@ def decode_entry(entry: LogEntry) -> DecodedEntry:
             payload = to_json(_without_nul(from_json(payload)))
         return DecodedEntry(entry, decode(payload).events, from_json(payload)["events"])
     except (RecordError, ValueError) as error:
-        return unreadable_entry(entry, str(error))
+        return unreadable_entry(entry, str(error), is_newer=isinstance(error, NewerCommit))
 
 
-def unreadable_entry(entry: LogEntry, reason: str) -> DecodedEntry:
+def unreadable_entry(entry: LogEntry, reason: str, *, is_newer: bool = False) -> DecodedEntry:
     """An entry that cannot be applied, with the reason."""
-    return DecodedEntry(entry, reason=reason.replace("\0", _NUL_SYMBOL)[:REASON_LENGTH_MAX])
+    short = reason.replace("\0", _NUL_SYMBOL)[:REASON_LENGTH_MAX]
+    return DecodedEntry(entry, reason=short, is_newer=is_newer)
 
 
 def _without_nul(value: Any) -> Any:  # noqa: ANN401 - any JSON

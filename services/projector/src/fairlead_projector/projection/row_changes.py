@@ -13,6 +13,7 @@ from fairlead_eventlog.ports import LogEntry
 from fairlead_projector.projection import asks, principal_totals, session_row, tenant_totals
 from fairlead_projector.projection.log_entries import DecodedEntry
 from fairlead_projector.projection.principal_totals import PrincipalChange
+from fairlead_projector.projection.release import release_name
 from fairlead_projector.projection.rows import (
     AskKey,
     AskRow,
@@ -57,6 +58,7 @@ class BrokenEntry(NamedTuple):
 
     entry: LogEntry
     reason: str
+    is_newer: bool
 
 
 @dataclass(slots=True)
@@ -142,7 +144,8 @@ def fold_batch(
             _apply_commit(session, decoded, changes)
         else:
             session.row.broken, session.row.seq = reason, max(session.row.seq, 1)
-            changes.broken.append(BrokenEntry(decoded.entry, reason))
+            session.row.broken_by = release_name()
+            changes.broken.append(BrokenEntry(decoded.entry, reason, decoded.is_newer))
         session.row.position = position
         session.row.log_bytes += len(decoded.entry.payload)
         session.message_bytes += len(decoded.entry.payload)

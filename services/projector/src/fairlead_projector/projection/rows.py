@@ -55,6 +55,8 @@ class SessionRow:
     budget_cost: float | None = None
     budget_tokens: int | None = None
     broken: str | None = None
+    broken_by: str | None = None
+    """The release that found the session broken."""
     asks: int = 0
     log_bytes: int = 0
     created_by: PrincipalName | None = None

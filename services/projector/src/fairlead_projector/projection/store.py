@@ -1,13 +1,14 @@
 """Loads the rows of sessions, and writes a batch with its checkpoint in one transaction."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Final
 
-from psycopg.rows import dict_row
+from psycopg import AsyncTransaction
+from psycopg.rows import class_row, dict_row
 from pydantic import TypeAdapter
 
-from fairlead_projector.database import Connection, query, single_cell
+from fairlead_projector.database import Connection, query
 from fairlead_projector.errors import ShardFenced
 from fairlead_projector.projection.batches import join_pages
 from fairlead_projector.projection.recent_sessions import RecentSessions
@@ -20,11 +21,12 @@ from fairlead_projector.projection.rows import (
     json_row,
 )
 from fairlead_projector.projection.session_row import EXECUTION_EVENT_TYPES, fold_execution
+from fairlead_projector.restore import ReaderMark
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.session import RevertState
 from fairlead_schema.message import MESSAGE
 from fairlead_schema.record import Recorded, RecordError, decode_event
-from fairlead_schema.subjects import Address
+from fairlead_schema.subjects import Address, shard
 from fairlead_session.state.execution import CallKey, Execution
 
 # Postgres stores no jsonb above 256 MB, and reads each parameter as a whole.
@@ -41,14 +43,44 @@ class ShardStore:
         self._shard = shard
         self._recent = RecentSessions()
 
-    async def checkpoint(self) -> int:
-        """The position up to which the shard is projected."""
-        shard = {"shard": self._shard}
-        await self._connection.execute(query("begin_checkpoint"), shard)
-        cursor = await self._connection.execute(query("load_checkpoint"), shard)
-        position = await single_cell(cursor)
-        assert isinstance(position, int), position
-        return position
+    async def checkpoint(self) -> ReaderMark:
+        """How far the shard is projected."""
+        key = {"shard": self._shard}
+        await self._connection.execute(query("begin_checkpoint"), key)
+        async with self._connection.cursor(row_factory=class_row(ReaderMark)) as cursor:
+            await cursor.execute(query("load_checkpoint"), key)
+            (mark,) = await cursor.fetchall()
+        return mark
+
+    def transaction(self) -> AbstractAsyncContextManager[AsyncTransaction]:
+        """Everything in the block is committed together."""
+        return self._connection.transaction()
+
+    async def restart(self, incarnation: str | None) -> None:
+        """Remove all rows of all shards, and move every checkpoint to the beginning, once."""
+        async with self._connection.transaction():
+            new = {"incarnation": incarnation}
+            # This comes first, because its row locks keep the writers of all shards out.
+            moved = await self._connection.execute(query("restart_checkpoints"), new)
+            if moved.rowcount:
+                await self._connection.execute(query("delete_rows"))
+        self.forget()
+
+    async def load_broken(self, release: str) -> list[Address]:
+        """The sessions of this shard that another release found broken."""
+        cursor = await self._connection.execute(query("load_broken"), {"release": release})
+        found = [Address(*row) for row in await cursor.fetchall()]
+        return [at for at in found if shard(at.session_id) == self._shard]
+
+    async def note_broken_by(self, at: Address, release: str) -> None:
+        """Note that this release cannot project a broken session either."""
+        parameters = {**at._asdict(), "release": release}
+        await self._connection.execute(query("note_broken_by"), parameters)
+
+    async def broken_reason(self, at: Address) -> str | None:
+        """Why a session is broken, if it is."""
+        session = (await self.load([at], [])).get(at)
+        return None if session is None else session.row.broken
 
     async def load(
         self, addresses: Iterable[Address], named: Iterable[MessageKey]
@@ -68,7 +100,9 @@ class ShardStore:
         return sessions
 
     @asynccontextmanager
-    async def apply(self, changes: RowChanges, *, after: int, position: int) -> AsyncIterator[None]:
+    async def apply(
+        self, changes: RowChanges, *, after: int, mark: ReaderMark
+    ) -> AsyncIterator[None]:
         """Write a batch and move the checkpoint. Both are committed if the block succeeds.
 
         Raises Fenced when another writer moved the checkpoint.
@@ -78,7 +112,7 @@ class ShardStore:
             # This comes first, because its row lock keeps other writers of the shard out.
             moved = await connection.execute(
                 query("advance_checkpoint"),
-                {"shard": self._shard, "after": after, "position": position},
+                {"shard": self._shard, "after": after, **mark._asdict()},
             )
             if moved.rowcount != 1:
                 raise ShardFenced(self._shard, after)

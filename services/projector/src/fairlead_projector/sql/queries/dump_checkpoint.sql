@@ -1,6 +1,6 @@
--- All rows of checkpoint in key order, whatever the database's collation.
+-- All checkpoints in key order. Which log they belong to is no part of the read models.
 COPY (
-    SELECT *
+    SELECT shard, position
       FROM projection.checkpoint
      ORDER BY shard
 ) TO STDOUT;

@@ -3,12 +3,12 @@ INSERT INTO projection.session (
        tenant, session_id, seq, position, parent_id, project_id, title, directory, workspace_id,
        subpath, agent, model, cost, tokens, created_at, updated_at, archived_at, revert, owner,
        pending, owed, work_requested, wake_at, interrupted, rested, budget_cost, budget_tokens, broken,
-       asks, waiting, execution, log_bytes, started_calls, created_by)
+       asks, waiting, execution, log_bytes, started_calls, created_by, broken_by)
 SELECT tenant, session_id, seq, position, parent_id, project_id, title, directory, workspace_id,
        subpath, agent, model, cost, tokens, created_at, updated_at, archived_at,
        revert, owner, pending, owed, work_requested, wake_at, interrupted, rested, budget_cost,
        budget_tokens, broken, asks, waiting, execution, log_bytes, started_calls,
-       created_by
+       created_by, broken_by
   FROM jsonb_to_recordset(%(rows)s::jsonb) AS row (
        tenant text, session_id text, seq bigint, position bigint, parent_id text,
        project_id text, title text, directory text, workspace_id text, subpath text, agent text,
@@ -17,7 +17,7 @@ SELECT tenant, session_id, seq, position, parent_id, project_id, title, director
        work_requested boolean, wake_at bigint, interrupted boolean, rested text,
        budget_cost double precision, budget_tokens bigint, broken text, asks integer,
        waiting boolean, execution jsonb, log_bytes bigint, started_calls jsonb,
-       created_by text)
+       created_by text, broken_by text)
     ON CONFLICT (tenant, session_id) DO UPDATE
    SET seq = excluded.seq,
        position = excluded.position,
@@ -41,6 +41,7 @@ SELECT tenant, session_id, seq, position, parent_id, project_id, title, director
        budget_cost = excluded.budget_cost,
        budget_tokens = excluded.budget_tokens,
        broken = excluded.broken,
+       broken_by = excluded.broken_by,
        asks = excluded.asks,
        waiting = excluded.waiting,
        execution = excluded.execution,
