@@ -9,7 +9,7 @@ from fairlead_eventlog.ports import Deltas, OutputStore, Requests, SessionLog, S
 from fairlead_gateway.http.failed_logins import FailedLogins
 from fairlead_gateway.http.principal_limits import PrincipalLimits
 from fairlead_gateway.live.hub_registry import HubRegistry
-from fairlead_gateway.reads.fresh_sessions import FreshSessions
+from fairlead_gateway.reads.own_writes import OwnWrites
 from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.errors import ServiceUnavailable
@@ -49,7 +49,7 @@ class Runtime:
     authenticator: Authenticator
     limits: PrincipalLimits
     failed_logins: FailedLogins = field(default_factory=FailedLogins)
-    fresh_sessions: FreshSessions = field(default_factory=FreshSessions)
+    own_writes: OwnWrites = field(default_factory=OwnWrites)
     hubs: HubRegistry = field(default_factory=HubRegistry)
     shutdown: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process must stop. Streams and waits then end at once."""

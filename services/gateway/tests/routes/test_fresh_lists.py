@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead_gateway.reads import fresh_sessions
+from fairlead_gateway.reads import own_writes
 from services.gateway.tests.conftest import FakeIngest, Project
 
 CREATED: dict[str, Any] = {
@@ -48,7 +48,7 @@ async def test_a_list_that_lacks_a_new_session_says_so_for_some_seconds(
     await create(client, ingest)
 
     lacking = await client.get("/api/session")
-    monkeypatch.setattr(fresh_sessions, "KEPT_S", 0.0)
+    monkeypatch.setattr(own_writes, "KEEP_S", -1.0)
     later = await client.get("/api/session")
 
     assert (lacking.json()["data"], lacking.headers["fairlead-stale"]) == ([], "true")

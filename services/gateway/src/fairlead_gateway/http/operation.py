@@ -73,6 +73,13 @@ class ApiRequest(Generic[Query, Body]):
         error = self.target.log_error
         return error if isinstance(error, RecordError) else None
 
+    async def is_list_stale(self) -> bool:
+        """Wait until the read models show what the caller wrote. True: they did not in time."""
+        timeout_s = self.runtime.settings.fresh_timeout_s
+        return not await self.runtime.own_writes.wait_until_visible(
+            self.principal.name, self.runtime.read_model, timeout_s=timeout_s
+        )
+
     async def is_stale(self) -> bool:
         """Wait until the read models reach the head. True: they did not in time."""
         assert self.target is not None, "only session routes name a session"

@@ -15,6 +15,9 @@ from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.model import Model
+from fairlead_schema.prompt import Receipt
+from fairlead_schema.session_info import SessionInfo
+from fairlead_schema.subjects import Address
 
 Data = TypeVar("Data", bound=Model)
 
@@ -54,7 +57,23 @@ async def send_command(
     if result.error is not None:
         raise Refused.from_wire(result.error)
     assert result.data is not None, f"{verb} is answered with data or an error"
+    _note_write(request, verb, result.data)
     return result.data
+
+
+def _note_write(request: ApiRequest[Any, Any], verb: str, data: Model) -> None:
+    """Remember what the caller wrote, so that its next list shows it."""
+    name, tenant, own_writes = request.principal.name, request.tenant, request.runtime.own_writes
+    match data:
+        case SessionInfo():
+            own_writes.note(name, Address(tenant, data.id), 1)
+        case Receipt():
+            own_writes.note(name, Address(tenant, data.session_id), data.admitted_seq)
+        case SeqReached():
+            seq = None if verb == "session.delete" else data.seq
+            own_writes.note(name, Address(tenant, data.session_id), seq)
+        case _:
+            pass
 
 
 async def send_session_command(

@@ -16,7 +16,6 @@ from fairlead_schema.errors import (
     ServiceUnavailable,
 )
 from fairlead_schema.session_info import SessionInfo
-from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_session.info import client_session
 
@@ -27,7 +26,6 @@ async def _create(request: ApiRequest[EmptyInput, CreateSession]) -> Response:
     id_ = body.id or session_id_from_key(request.http, request.tenant) or ids.session_id()
     command = body.model_copy(update={"id": id_})
     session = await send_command(request, "session.create", command, CommandAnswer[SessionInfo])
-    request.runtime.fresh_sessions.note(Address(request.tenant, session.id))
     return answer(SessionAnswer(data=client_session(session)))
 
 

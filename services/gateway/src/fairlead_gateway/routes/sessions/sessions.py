@@ -56,11 +56,8 @@ class ActiveAnswer(Model):
 async def _list(request: ApiRequest[SessionsQuery, EmptyInput]) -> Response:
     listing, anchor = _listing_and_anchor(request.query)
     direction: Direction = "next" if anchor is None else anchor.direction
-    runtime = request.runtime
-    stale = await runtime.fresh_sessions.is_stale(
-        request.tenant, runtime.read_model, timeout_s=runtime.settings.fresh_timeout_s
-    )
-    sessions = await runtime.read_model.sessions(
+    stale = await request.is_list_stale()
+    sessions = await request.runtime.read_model.sessions(
         request.tenant,
         SessionFilter(listing.workspace, listing.directory, listing.project, listing.search),
         order=scan_order(listing.order, direction),
@@ -95,8 +92,10 @@ def _cursor(listing: SessionListing, session: SessionInfo, direction: Direction)
 
 
 async def _active(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    stale = await request.is_list_stale()
     session_ids = await request.runtime.read_model.active(request.tenant)
-    return answer(ActiveAnswer(data={session_id: RunningSession() for session_id in session_ids}))
+    data = {session_id: RunningSession() for session_id in session_ids}
+    return answer(ActiveAnswer(data=data), stale=stale)
 
 
 LIST = Operation(
