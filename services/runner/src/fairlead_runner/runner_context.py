@@ -7,6 +7,7 @@ from fairlead_eventlog.quotas.running_quota import RunningQuota
 from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_eventlog.session_writer import SessionWriter
+from fairlead_eventlog.slots import Slots
 from fairlead_llm.transport import Clients
 from fairlead_runner.calls.catalogs import Catalogs
 from fairlead_runner.settings import RunnerSettings
@@ -32,6 +33,8 @@ class RunnerContext:
     catalogs: Catalogs
     tenant_usage: TenantUsageReader
     turn_quota: RunningQuota
+    places: Slots
+    """The places for sessions that this runner drains at once."""
     lowered_histories: LoweredHistories
 
     @property
@@ -64,6 +67,7 @@ def build_context(
             fresh_s=settings.timings.catalog_fresh_s,
         ),
         tenant_usage=TenantUsageReader(eventlog, settings),
+        places=Slots(config.runner.sessions_max),
         turn_quota=RunningQuota(
             "turns",
             TenantTotalsReader(eventlog.requests),

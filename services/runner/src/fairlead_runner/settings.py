@@ -30,6 +30,8 @@ class RunnerTimings:
     """Between the two looks after which the owner of a session counts as gone."""
     worker_second_look_s: float = 2.5
     """The same for a worker. A `once` call of a dead worker is lost, so this look takes its time."""
+    crowded_wait_s: float = 1.0
+    """How long a session may wait for workers in a runner without a free place."""
     catalog_fresh_s: float = 1.0
     usage_fresh_s: float = 1.0
     usage_kept_s: float = 30.0

@@ -30,7 +30,6 @@ class WakeConsumer:
         self._serving: dict[Address, Job] = {}
         self._newer: dict[Address, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._slots = Slots(context.settings.config.runner.sessions_max)
         self._timer_slots = Slots(TIMERS_MAX)
 
     async def run(self) -> None:
@@ -69,7 +68,7 @@ class WakeConsumer:
         await supervise(name, work, restarts=restarts, report=report_defects(LogError))
 
     async def _consume(self) -> None:
-        async for job in self._context.eventlog.wakes.take(self._slots):
+        async for job in self._context.eventlog.wakes.take(self._context.places):
             task = asyncio.create_task(self._on_wake(job))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -115,6 +115,26 @@ async def test_a_session_whose_call_is_deferred_parks_at_once(world: World) -> N
     assert (await world.session()).execution.rested == "parked"
 
 
+async def test_a_runner_without_a_free_place_waits_shortly_for_a_worker(world: World) -> None:
+    """D1: a long call gives its place to another session; a runner with free places waits on."""
+    world.shorten(crowded_wait_s=0.01)
+    world.config["runner"] |= {"sessions_max": 2}
+    world.provider.replies.append(call_reply("c1"))
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    context = world.context()
+
+    async with run_consumer(WakeConsumer(context)):
+        await wait_for_event(world, "attempt.finished")
+        await asyncio.sleep(0.2)
+        assert (await world.session()).execution.owner is not None
+        other = context.places.occupy()
+        await wait_until(lambda: not world.wakes)
+        other.release()
+
+    assert (await world.session()).execution.rested == "parked"
+
+
 @pytest.mark.parametrize("owned", [False, True])
 async def test_an_interrupt_does_not_wait_for_the_second_look_at_a_worker(
     world: World,

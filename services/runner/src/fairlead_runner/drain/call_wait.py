@@ -42,12 +42,18 @@ class CallWait:
         return is_parked or await self._parts.ownership.rest("parked")
 
     async def _settles_soon(self, requested: list[CallRequest]) -> bool:
-        """Wait for workers a short while. True: there is something to do."""
-        within_s = self._parts.runner.settings.config.runner.tools_wait_s
-        await self._parts.waiter.until(
-            lambda session: _can_go_on(session, requested) or waits_for_others(session),
-            within_s=within_s,
-        )
+        """Wait for workers a short while. True: there is something to do.
+
+        Without a free place in the runner the while is shorter: other sessions may need the place.
+        """
+        context, clock = self._parts.runner, asyncio.get_running_loop().time
+        crowded_at = clock() + context.settings.timings.crowded_wait_s
+
+        def ends(session: Session) -> bool:
+            is_crowded = context.places.free <= 0 and clock() >= crowded_at
+            return is_crowded or _can_go_on(session, requested) or waits_for_others(session)
+
+        await self._parts.waiter.until(ends, within_s=context.settings.config.runner.tools_wait_s)
         return _can_go_on(self._parts.writer.durable, requested)
 
     async def _ends(self, search: asyncio.Task[None]) -> bool:
