@@ -62,7 +62,6 @@ async def doctor(up: Stack) -> dict[str, dict[str, str]]:
 @pytest.mark.parametrize(
     "damage",
     [
-        "CONSUMER.DELETE.WAKES.runner-default",
         "CONSUMER.DELETE.TOOLS.tools-default",
         "STREAM.DELETE.WAKES",
         "STREAM.DELETE.TOOLS",
@@ -90,6 +89,16 @@ async def test_what_was_deleted_is_named_and_work_goes_on_when_it_is_provisioned
     types = [item.event.type for item in log]
     assert [types.count(kind) for kind in ("prompt.promoted", "tool.succeeded")] == [1, 1]
     assert (await doctor(up))["nats"]["status"] == "ok"
+
+
+async def test_the_consumer_of_wakes_is_made_again_by_itself(up: Stack) -> None:
+    async with admin(up) as link:
+        await link.api("CONSUMER.DELETE.WAKES.runner-default")
+    session = await up.session()
+
+    await up.ask("session.prompt", {"sessionID": session, "prompt": {"text": CALL}})
+
+    await up.until(session, "step.ended", count=2)
 
 
 async def test_a_worker_says_which_consumer_is_gone(up: Stack) -> None:

@@ -10,6 +10,7 @@ import pytest
 from fairlead_cli import checks
 from fairlead_cli.__main__ import main
 from fairlead_cli.embedded.ports import free_port
+from fairlead_eventlog.condition.stream_sizes import StreamSize
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.replication import StreamCopies
 from fairlead_service.config.configuration import Config
@@ -34,6 +35,15 @@ def test_missing_packages_are_named() -> None:
 @pytest.mark.parametrize(("free_mb", "status"), [(100, "fail"), (1000, "warn"), (50_000, "ok")])
 def test_the_disk_is_judged_by_its_room(free_mb: int, status: str) -> None:
     assert checks.check_disk(Path("/x"), free_mb).status == status
+
+
+@pytest.mark.parametrize(("used", "status"), [(79, "ok"), (80, "warn"), (100, "warn")])
+def test_a_stream_that_fills_is_a_warning(used: int, status: str) -> None:
+    """A10: well before it refuses. A stream without a limit never fills."""
+    finding = checks.check_room([StreamSize("LOG-0", used, 100), StreamSize("DEAD", 10**9, 0)])
+
+    assert finding.status == status
+    assert ("LOG-0" in finding.detail) is (status == "warn")
 
 
 def test_a_port_of_our_own_stack_is_well() -> None:

@@ -42,16 +42,18 @@ def large_drafts() -> tuple[Draft, ...]:
     return (Draft(ids.event_id(), ids.now_ms(), admitted),)
 
 
-async def fill_server(address: NatsAddress) -> tuple[Head, str, tuple[Draft, ...]]:
-    """Append until the server has no room; the last head, and the commit it did not take."""
+async def fill_server(
+    address: NatsAddress,
+) -> tuple[Head, str, tuple[Draft, ...], LogUnavailable]:
+    """Append until the server has no room; the last head, the commit it did not take, and why."""
     head = START
     async with connect(address, name="test") as eventlog:
         for _ in range(50):
             commit_id, drafts = ids.commit_id(), large_drafts()
             try:
                 head = (await eventlog.log.append(AT, commit_id, drafts, after=head)).head
-            except LogUnavailable:
-                return head, commit_id, drafts
+            except LogUnavailable as error:
+                return head, commit_id, drafts, error
     raise AssertionError("the server took everything")
 
 
@@ -68,8 +70,10 @@ async def read_seqs(eventlog: EventLog) -> list[int]:
 async def test_a_full_server_refuses_loses_nothing_and_goes_on_with_room(server: Server) -> None:
     """What was acknowledged is there, what was refused is not, and the same commit fits later."""
     await provision(server.address)
-    head, commit_id, drafts = await fill_server(server.address)
+    head, commit_id, drafts, refused = await fill_server(server.address)
     assert head.seq > 1
+    assert "NATS has no room for LOG-" in str(refused)
+    assert "raise max_file_store of nats-server" in str(refused)
     server.kill()
     server.room = "64MB"
     server.start()

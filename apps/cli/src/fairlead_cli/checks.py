@@ -12,6 +12,7 @@ from fairlead_cli.embedded.postgres import server as postgres
 from fairlead_cli.embedded.services import SERVICES
 from fairlead_cli.embedded.state_directory import DISK_FREE_MB_MIN
 from fairlead_cli.errors import BinaryMissing
+from fairlead_eventlog.condition.stream_sizes import ALARM_SHARE, StreamSize
 from fairlead_eventlog.errors import (
     CredentialsRefused,
     CredentialsUnusable,
@@ -173,6 +174,17 @@ def check_durability(varz: Mapping[str, Any]) -> Finding:
         "sync_interval is not `always`: a power failure may lose acknowledged commits",
         "set `sync_interval: always` in the jetstream block of every nats-server",
     )
+
+
+def check_room(sizes: Sequence[StreamSize]) -> Finding:
+    """Has every stream room for more?"""
+    full = [f"{size.stream} ({size.share:.0%})" for size in sizes if size.share >= ALARM_SHARE]
+    if full:
+        mend = "purge sessions, or raise the limits in [streams] and run `fairlead provision`"
+        return Finding("room", "warn", f"nearly full: {', '.join(full)}", mend)
+    limited = sum(bool(size.bytes_max) for size in sizes)
+    total = sum(size.bytes for size in sizes)
+    return Finding("room", "ok", f"{total:,} bytes, {limited} of {len(sizes)} streams are limited")
 
 
 def check_copies(found: Sequence[StreamCopies]) -> Finding | None:

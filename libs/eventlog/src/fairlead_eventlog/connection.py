@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fairlead_eventlog.condition.stream_sizes import StreamSizes
 from fairlead_eventlog.ports import (
     ClientConsumers,
     DeadLetters,
@@ -51,5 +52,6 @@ class EventLog:
     client_consumers: ClientConsumers
     dead_letters: DeadLetters
     approvals: Approvals
+    stream_sizes: StreamSizes
     complaint: Callable[[], str | None]
     """Why the servers cannot be reached now, if so."""

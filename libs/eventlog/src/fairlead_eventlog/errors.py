@@ -8,6 +8,8 @@ LogError
 ├── CommitTooLarge     the commit does not fit one message: split it or store by reference
 ├── LogUnavailable     the servers are away, the outcome may be unknown: repeat the same commit id
 │   ├── ConsumerMissing     somebody deleted a consumer: run `fairlead provision`
+│   ├── LogFull             only the reserve for purges is left: purge sessions, or raise the limit
+│   ├── StoreFull           the servers have no room for a message: the message says what to do
 │   ├── ServerUnfit         the server lacks what Fairlead needs: the message says how to mend it
 │   ├── SubjectRefused      the key has no grant for a subject: use the key of another identity
 │   └── CredentialsRefused  the servers do not know the key: give them the newest auth.conf
@@ -69,6 +71,22 @@ class ConsumerMissing(LogUnavailable):
     def __init__(self, stream: str, consumer: str) -> None:
         super().__init__(
             f"consumer {consumer} of stream {stream} does not exist: run `fairlead provision`"
+        )
+
+
+class LogFull(LogUnavailable):
+    def __init__(self, stream: str, used: int, allowed: int) -> None:
+        super().__init__(
+            f"{stream} holds {used:,} of {allowed:,} bytes, and the rest is for purges: purge"
+            " sessions, or raise streams.log_bytes and run `fairlead provision`"
+        )
+
+
+class StoreFull(LogUnavailable):
+    def __init__(self, stream: str, reason: str) -> None:
+        super().__init__(
+            f"NATS has no room for {stream} ({reason}): purge sessions, free disk space, or raise"
+            " max_file_store of nats-server or the limit in [streams]"
         )
 
 

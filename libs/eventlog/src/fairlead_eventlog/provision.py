@@ -1,8 +1,9 @@
 """Applies the stream declarations: creates missing streams, makes safe changes, refuses the others."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
+from fairlead_eventlog.condition.retention import DEFAULT_RETENTION, Retention, limited_streams
 from fairlead_eventlog.errors import LogUnavailable, TooFewServers, UnsafeChange
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, NatsLink, ServerRefusal
@@ -22,51 +23,46 @@ from fairlead_schema.identity.nats_address import NatsAddress
 _SECOND_NS: Final = 1_000_000_000
 # Changing one of these in place would drop messages or break readers.
 _FIXED: Final = ("storage", "retention")
+# Narrower limits drop messages, so an operator has to ask for them.
+_LIMITS: Final = ("max_age", "max_bytes")
 # The server is alone, and copies need other servers.
 _NO_CLUSTER: Final = 10074
 # The server's name for acknowledging a message after it is on disk.
 _SYNC_PERSIST: Final = "default"
 
 
-async def provision(
+async def provision(  # noqa: PLR0913 - one setting each
     address: NatsAddress,
     *,
     replicas: int = 1,
     wake_deadline_s: float = WAKE_DEADLINE_S,
     pools: tuple[str, ...] = ("default",),
     finalise: bool = False,
+    retention: Retention = DEFAULT_RETENTION,
+    shrink: bool = False,
     progress: Callable[[str], None] = lambda _line: None,
 ) -> None:
     """Create and update the declared streams and consumers. Safe to repeat.
 
-    `finalise` allows the newest events of this release. When it returns, every stream and consumer has a leader. Raises UnsafeChange, TooFewServers, and
-    LogUnavailable while servers are away.
+    When it returns, every stream and consumer has a leader. `finalise` allows the newest events of
+    this release, `shrink` limits that drop messages. Raises UnsafeChange, TooFewServers, LogUnavailable.
     """
     async with open_link(address, name="fairlead-provision") as link:
         wanted = consumers(wake_deadline_s=wake_deadline_s, pools=pools)
         try:
-            await _apply_all(link, replicas, wanted, progress)
+            for spec in limited_streams(retention):
+                outcome = await _apply(link, spec, replicas, shrink=shrink)
+                progress(f"stream {spec.name}: {outcome}")
+            for name in await _remove_old_lanes(link):
+                progress(f"consumer {WAKES.name}/{name}: removed")
+            for consumer in wanted:
+                outcome = await _apply_consumer(link, consumer)
+                progress(f"consumer {consumer.stream}/{consumer.name}: {outcome}")
         except ServerRefusal as refusal:
             if refusal.code == _NO_CLUSTER:
                 raise TooFewServers(str(address), replicas) from refusal
             raise LogUnavailable(f"NATS refused to provision: {refusal}") from refusal
         await record_status(link, finalise=finalise, progress=progress)
-
-
-async def _apply_all(
-    link: NatsLink,
-    replicas: int,
-    wanted: Iterable[ConsumerSpec],
-    progress: Callable[[str], None],
-) -> None:
-    for spec in STREAMS:
-        outcome = await _apply(link, spec, replicas)
-        progress(f"stream {spec.name}: {outcome}")
-    for name in await _remove_old_lanes(link):
-        progress(f"consumer {WAKES.name}/{name}: removed")
-    for consumer in wanted:
-        outcome = await _apply_consumer(link, consumer)
-        progress(f"consumer {consumer.stream}/{consumer.name}: {outcome}")
 
 
 async def missing_streams(address: NatsAddress, *, timeout_s: float = 5.0) -> tuple[str, ...]:
@@ -114,7 +110,7 @@ def unsafe_change(current: dict[str, Any], wanted: dict[str, Any]) -> str | None
     dropped = set(current.get("subjects", ())) - set(wanted["subjects"])
     if dropped:
         return f"subjects would be dropped: {', '.join(sorted(dropped))}"
-    for key in ("max_age", "max_bytes", "max_msgs_per_subject"):
+    for key in (*_LIMITS, "max_msgs_per_subject"):
         if _shrinks(current.get(key, 0), wanted[key]):
             return f"{key} would shrink from {current.get(key)} to {wanted[key]}"
     if current.get("num_replicas", 1) > wanted["num_replicas"]:
@@ -122,15 +118,33 @@ def unsafe_change(current: dict[str, Any], wanted: dict[str, Any]) -> str | None
     return None
 
 
-async def _apply(link: NatsLink, spec: StreamSpec, replicas: int) -> str:
+async def _apply(link: NatsLink, spec: StreamSpec, replicas: int, *, shrink: bool) -> str:
     wanted = stream_config(spec, replicas)
     current = await read_stream_config(link, spec.name)
     if current is None:
         await link.api(f"STREAM.CREATE.{spec.name}", wanted)
         return "created"
+    narrower = [key for key in _LIMITS if _shrinks(current.get(key, 0), wanted[key])]
+    kept = {} if shrink else {key: current.get(key, 0) for key in narrower}
+    outcome = await _change(link, spec, current, wanted | kept, shrink=shrink)
+    if not kept:
+        return outcome
+    return f"{outcome}, {' and '.join(kept)} wider than configured: `--shrink` drops the rest"
+
+
+async def _change(
+    link: NatsLink,
+    spec: StreamSpec,
+    current: dict[str, Any],
+    wanted: dict[str, Any],
+    *,
+    shrink: bool,
+) -> str:
+    """Change an existing stream, if it differs. Raises UnsafeChange."""
     if all(current.get(key, zero_value(value)) == value for key, value in wanted.items()):
         return "unchanged"
-    reason = unsafe_change(current, wanted)
+    limits = {key: wanted[key] for key in _LIMITS} if shrink else {}
+    reason = unsafe_change(current | limits, wanted)
     if reason is not None:
         raise UnsafeChange(f"{spec.name}: {reason}; nothing was changed")
     if current.get("persist_mode", _SYNC_PERSIST) != wanted.get("persist_mode", _SYNC_PERSIST):

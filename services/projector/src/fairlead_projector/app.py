@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
+from fairlead_projector.alarms.full_streams import watch_streams
 from fairlead_projector.ask_recheck import recheck_asks
 from fairlead_projector.feed.publisher import publish_shard
 from fairlead_projector.migration_gate import MigrationGate
@@ -71,6 +72,7 @@ def _table_tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, T
     dsn, share = settings.postgres_dsn, ShardShare()
     tasks: dict[str, Task] = {
         "watch": partial(watch_shards, dsn, eventlog, share),
+        "streams": partial(watch_streams, eventlog),
         "sweep": partial(
             sweep,
             dsn,

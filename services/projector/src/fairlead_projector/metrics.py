@@ -24,6 +24,10 @@ UNREADABLE: Final = Counter(
 FEED_HELD: Final = Gauge(
     "fairlead_projector_feed_held", "Sessions that a shard's feed holds.", ["shard"]
 )
+STREAM_BYTES: Final = Gauge("fairlead_stream_bytes", "Bytes that a stream holds.", ["stream"])
+STREAM_BYTES_MAX: Final = Gauge(
+    "fairlead_stream_bytes_max", "Bytes that a stream may hold; 0 means no limit.", ["stream"]
+)
 PURGED: Final = Counter("fairlead_projector_purged", "Sessions that were purged.")
 WOKEN: Final = Counter("fairlead_projector_wakes", "Wakes for stalled sessions.")
 MOVING: Final = Gauge(

@@ -17,6 +17,7 @@ from fairlead_cli.embedded.private_files import make_private_directory, write_pr
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import POLL_S, SupervisedProcess
 from fairlead_cli.errors import StateUnusable, UsageError
+from fairlead_eventlog.condition.retention import Retention
 from fairlead_eventlog.errors import LogError, LogUnavailable
 from fairlead_eventlog.provision import provision
 from fairlead_service.config.configuration import Config
@@ -85,6 +86,7 @@ class NatsCluster:
                     replicas=len(self.nodes),
                     wake_deadline_s=config.runner.wake_deadline_s,
                     pools=(config.tools.pool,),
+                    retention=Retention(**config.streams.model_dump()),
                 )
             except LogUnavailable:
                 if time.monotonic() > deadline:

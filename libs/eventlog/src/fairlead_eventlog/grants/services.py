@@ -72,7 +72,7 @@ _READ_LOG: Final = (
     + may.read_many(*LOGS)
     + may.subscribe(f"{ROOT}.commit.*.*.*")
 )
-_WRITE_LOG: Final = _READ_LOG + may.publish(f"{ROOT}.log.*.*.*")
+_WRITE_LOG: Final = _READ_LOG + may.publish(f"{ROOT}.log.*.*.*") + may.read_state(*LOGS)
 _CHANGE_STATUS: Final = may.read_last(LOG_STATUS.name) + may.publish(*LOG_STATUS.subjects)
 _READ_SNAPSHOTS: Final = may.read_many(SNAPSHOTS.name)
 _WRITE_SNAPSHOTS: Final = _READ_SNAPSHOTS + may.publish(*SNAPSHOTS.subjects)
@@ -158,7 +158,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.purge(REGISTRATIONS.name, SOURCES.name)
     + may.publish(*REGISTRATIONS.subjects, *SOURCES.subjects),
     "projector": _READ_LOG
-    + may.read_state(*LOGS)
+    + may.read_state(*(stream.name for stream in STREAMS))
     + may.purge(*LOGS)
     + _FOLLOW_SHARDS
     + may.purge(SNAPSHOTS.name)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from fairlead_eventlog.condition.stream_sizes import JetStreamStreamSizes
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.deltas import NatsDeltas
@@ -100,6 +101,7 @@ async def connect(
             client_consumers=JetStreamClientConsumers(link),
             dead_letters=JetStreamDeadLetters(link),
             approvals=JetStreamApprovals(link),
+            stream_sizes=JetStreamStreamSizes(link),
             complaint=link.complaint,
         )
         async with status.keep_reading():

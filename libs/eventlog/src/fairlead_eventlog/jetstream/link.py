@@ -19,6 +19,7 @@ from fairlead_eventlog.errors import (
     LogUnavailable,
     NoResponders,
     ServerUnfit,
+    StoreFull,
     StreamMissing,
     SubjectRefused,
 )
@@ -33,6 +34,9 @@ _SECOND_MESSAGE: Final = "maximum messages per subject exceeded"
 NO_CONSUMER: Final = 10014
 NO_MESSAGE: Final = 10037
 NO_STREAM: Final = 10059
+
+# How the server says that a stream, its account or its disk has no room.
+_NO_ROOM: Final = ("maximum bytes exceeded", "insufficient", "no space left")
 
 # Room beside a payload. The server counts headers too, and closes the connection after a message
 # that is too large. The feed also adds a few fields to each event.
@@ -285,8 +289,12 @@ def _cancellations() -> int:
 
 
 def stream_error(error: ServerRefusal, stream: str) -> Exception:
-    """StreamMissing for a stream that is not provisioned, else LogUnavailable."""
-    return StreamMissing(stream) if error.code == NO_STREAM else LogUnavailable(str(error))
+    """StreamMissing for a stream that is not provisioned, StoreFull, else LogUnavailable."""
+    if error.code == NO_STREAM:
+        return StreamMissing(stream)
+    if any(words in error.description for words in _NO_ROOM):
+        return StoreFull(stream, str(error))
+    return LogUnavailable(str(error))
 
 
 def _parse_answer(data: bytes) -> dict[str, Any]:

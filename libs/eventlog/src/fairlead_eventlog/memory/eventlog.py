@@ -1,5 +1,6 @@
 """An event log in memory: every port without a server, tested by the same contract suite."""
 
+from fairlead_eventlog.condition.stream_sizes import MemoryStreamSizes
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.client_consumers import MemoryClientConsumers
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
@@ -47,5 +48,6 @@ def memory_eventlog() -> EventLog:
         client_consumers=MemoryClientConsumers(),
         dead_letters=MemoryDeadLetters(),
         approvals=MemoryApprovals(),
+        stream_sizes=MemoryStreamSizes(),
         complaint=lambda: None,
     )

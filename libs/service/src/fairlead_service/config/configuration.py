@@ -38,6 +38,7 @@ from fairlead_service.config.sections import (
     TenantConfig,
     ToolsConfig,
 )
+from fairlead_service.config.streams import StreamsConfig
 from fairlead_service.config.tool_servers import ToolServerConfig
 from fairlead_service.config.variables import find_variables, lay_over
 
@@ -63,6 +64,7 @@ class Config(Section):
     agent: dict[str, AgentConfig] = Field(default_factory=dict)
     permissions: tuple[PermissionRule, ...] = ()
     quota: QuotaConfig = QuotaConfig()
+    streams: StreamsConfig = StreamsConfig()
     tenant: dict[str, TenantConfig] = Field(default_factory=dict)
     reference: dict[str, ReferenceConfig] = Field(default_factory=dict)
     location: LocationConfig = LocationConfig()

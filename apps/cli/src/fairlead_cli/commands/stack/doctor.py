@@ -22,7 +22,9 @@ from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.embedded.state_directory import MEGABYTE, load_addresses, lock_owner
 from fairlead_cli.terminal import stdout_console
 from fairlead_eventlog.condition.drift import read_drift
+from fairlead_eventlog.condition.stream_sizes import JetStreamStreamSizes
 from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.replication import read_copies
 from fairlead_eventlog.status.status_record import recorded_level
 from fairlead_projector.database import Connection
@@ -88,7 +90,7 @@ async def _check_servers(
     ops_url = addresses.get("ops")
     pending: list[Awaitable[Finding | None]] = []
     if nats is not None:
-        pending += [_check_nats(nats), _check_copies(nats), _check_format(nats)]
+        pending += [_check_nats(nats), _check_copies(nats), _check_room(nats), _check_format(nats)]
     pending += [_check_durability(monitor) for monitor in _monitors(args, addresses)]
     if dsn:
         pending.append(_check_postgres(dsn))
@@ -140,6 +142,16 @@ async def _check_nats(address: NatsAddress) -> Finding:
 async def _check_copies(nats: NatsAddress) -> Finding | None:
     try:
         return checks.check_copies(await read_copies(nats))
+    except LogError:
+        return None  # The check of the connection says why.
+
+
+async def _check_room(address: NatsAddress) -> Finding | None:
+    """How full are the streams?"""
+    try:
+        timeout_s = CHECK_TIMEOUT_S / 2
+        async with open_link(address, name="fairlead-doctor", timeout_s=timeout_s) as link:
+            return checks.check_room(await JetStreamStreamSizes(link).read_all())
     except LogError:
         return None  # The check of the connection says why.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from fairlead_cli.addresses import add_config, effective_config
 from fairlead_cli.nats_keys import KeyChanges, write_keys
 from fairlead_cli.terminal import stdout_console
+from fairlead_eventlog.condition.retention import Retention
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.status.status_record import record_restore
 
@@ -25,6 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--restored",
         action="store_true",
         help="the log was restored from a backup: cursors and checkpoints of the lost log are void",
+    )
+    add(
+        "--shrink",
+        action="store_true",
+        help="also apply limits of [streams] that are narrower than now: what exceeds them is dropped",
     )
     add("--nats-auth", type=Path, metavar="DIR", help="write keys and grants here, and stop")
     add("--keys", type=Path, metavar="FILE", help="with --nats-auth: the keys of HTTP get keys too")
@@ -70,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
             wake_deadline_s=config.runner.wake_deadline_s,
             pools=(config.tools.pool,),
             finalise=args.finalise,
+            retention=Retention(**config.streams.model_dump()),
+            shrink=args.shrink,
             progress=lambda line: out.print(line, markup=False),
         )
     )

@@ -7,6 +7,7 @@ from typing import Final
 
 from nats.aio.msg import Msg
 
+from fairlead_eventlog.condition.log_room import LogRoom
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
@@ -49,6 +50,7 @@ class JetStreamLog:
     def __init__(self, link: NatsLink, status: LogStatusRegister) -> None:
         self._link = link
         self._status = status
+        self._room = LogRoom(link)
 
     async def append(
         self,
@@ -65,6 +67,7 @@ class JetStreamLog:
         limit = min(COMMIT_BYTES_MAX, self._link.payload_bytes_max)
         if len(payload) > limit:
             raise CommitTooLarge(at, len(payload), limit)
+        self._room.require(at, drafts, len(payload))
         headers = {EXPECTED_LAST: str(after.position)}
         for attempt in range(APPEND_TRIES):
             try:

@@ -1,0 +1,1 @@
+"""What the projector watches beside its rows, and of what it warns."""
