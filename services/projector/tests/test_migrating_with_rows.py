@@ -146,3 +146,21 @@ async def test_a_table_that_somebody_holds_delays_a_migration_and_no_reader(dsn:
             await migrating
 
     assert load_titles(dsn) == ["ses_1", "ses_2"]
+
+
+async def test_the_pieces_of_a_title_are_those_that_its_index_was_built_with(dsn: str) -> None:
+    """A migration replaced the function under an index, so both must name the same pieces."""
+    pieces = "SELECT DISTINCT unnest(read.title_pieces('acme', %s, %s)) ORDER BY 1"
+    found: list[list[tuple[str]]] = []
+    async with await database.connect(dsn) as owner:
+        await create_earlier(dsn)
+        for migration in load_migrations()[EARLIER:]:
+            await owner.execute(migration.in_transaction)
+            if migration.name.endswith(("_session_titles.sql", "_quick_title_pieces.sql")):
+                for title in ("Fix ÄÖ the the", "a", "", "漢字"):
+                    for shortest in (1, 3):
+                        cursor = await owner.execute(pieces, (title, shortest))
+                        found.append(await cursor.fetchall())
+
+    assert found[:8] == found[8:]
+    assert ("acme\nthe",) in found[0]
