@@ -102,7 +102,7 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     "tools": _WRITE
     | {"take tools", "ack tools", "tool", "delta", "app", "job", "ping", "verb of ingest"}
     | {"registration", "source", "output", "read outputs", "purge outputs", "read approvals"}
-    | {"spending", "tools changed", "free slots"},
+    | {"spending", "tools changed", "free slots", "timer"},
     "projector": _READ
     | {
         "purge log",

@@ -158,11 +158,13 @@ class WakeHandler:
             raise
 
     async def _after_rest(self, at: Address, job: Job, writer: StagedWriter) -> None:
-        """Acknowledge the wake, read the log once more, and wake again if there is work.
+        """Tell the parent, acknowledge the wake, read the log again, and wake if there is work.
 
         A prompt that came during the drain had its own wake refused, because there is at most one
         wake per session.
         """
+        with suppress(LogError, RecordError):  # A hint: the sweep finds a parent that nobody told.
+            await notify_parent(self._context, at, writer.durable)
         await job.ack()
         before = writer.versioned.head
         await writer.reload()
@@ -175,8 +177,6 @@ class WakeHandler:
             position = writer.versioned.head.position
             await self._context.eventlog.wakes.wake(at, position=position)
         await self._save_snapshot(at, writer)
-        with suppress(LogError, RecordError):  # A hint: the call is looked at later anyway.
-            await notify_parent(self._context, at, writer.durable)
 
     async def _save_snapshot(self, at: Address, writer: StagedWriter) -> None:
         every = self._context.settings.config.runner.snapshot_events

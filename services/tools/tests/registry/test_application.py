@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.outputs import MemoryOutputs
 from fairlead_eventlog.memory.registers import MemoryToolRegistrations
 from fairlead_eventlog.memory.requests import MemoryRequests
+from fairlead_eventlog.memory.timers import MemoryTimers
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
 from fairlead_schema.commands.application_tools import (
     ListRegisteredTools,
@@ -37,13 +39,14 @@ from fairlead_session.calls.output_bounds import LINES_MAX
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_tools.builtin import builtins
 from fairlead_tools.calls.permission import CallPolicy
+from fairlead_tools.calls.settle import DEADLINE_MARGIN_MS
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.registry.application import records as records_module
 from fairlead_tools.registry.application.calls import PAUSES_S, RESERVED_NAMES, tool_from_record
 from fairlead_tools.registry.application.records import ToolRecords
 from fairlead_tools.registry.application.verbs import READ_PAUSES_S, ToolVerbs
 from fairlead_tools.registry.registry import ANYWHERE, Registry, Scope
-from services.tools.tests.conftest import Harness, answer_of, run_worker, tool, wait_until
+from services.tools.tests.conftest import AT, Harness, answer_of, run_worker, tool, wait_until
 
 HERE = Scope("default", "/w")
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -430,10 +433,11 @@ def _settlement(task: ToolTask, **result: object) -> dict[str, object]:
 async def test_a_queued_call_holds_no_worker_and_is_settled_from_outside(
     application: ApplicationTools,
 ) -> None:
-    """J-09: the request waits for its deadline, and a second settlement is a conflict."""
+    """J-09, D6: no request waits for its deadline, and a second settlement is a conflict."""
     task = await queue_call(application)
     assert task.deadline is not None
     assert await application.harness.settlements() == []
+    assert application.harness.jobs == []
 
     answer = await application.ask("settle", _settlement(task, output={"n": 8}))
     again = await application.ask("settle", _settlement(task, output={"n": 9}))
@@ -442,6 +446,74 @@ async def test_a_queued_call_holds_no_worker_and_is_settled_from_outside(
     assert again["error"]["_tag"] == "ConflictError"
     assert await application.harness.settlements() == ["{'n': 8}"]
     assert len(application.harness.wakes) == 1
+
+
+def _timer(application: ApplicationTools) -> int:
+    """When the session's timer fires, without the margin for late clocks."""
+    timers = application.harness.eventlog.timers
+    assert isinstance(timers, MemoryTimers)
+    return timers.times[AT] - DEADLINE_MARGIN_MS
+
+
+async def test_a_timer_brings_a_queued_call_back_at_its_deadline(
+    application: ApplicationTools,
+) -> None:
+    """D6: the request is acknowledged as soon as the log and the timer have the deadline."""
+    task = await queue_call(application)
+
+    assert _timer(application) == task.deadline
+    assert application.harness.jobs == []
+
+
+async def test_a_worker_that_dies_before_it_set_the_timer_leaves_its_request(
+    application: ApplicationTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log says that the call is deferred. The next delivery sets the timer and acknowledges."""
+    timers = application.harness.eventlog.timers
+    with monkeypatch.context() as patched:
+
+        async def refuse(*_: object) -> None:
+            raise LogUnavailable("the worker died here")
+
+        patched.setattr(timers, "wake_at", refuse)
+        task = await queue_call(application)
+    (job,) = application.harness.jobs
+
+    job.expire()
+    await application.serve_all()
+
+    assert _timer(application) == task.deadline
+    assert application.harness.jobs == []
+    assert len(_queue(application).messages) == 1, "the service has the call once"
+
+
+async def test_a_worker_that_dies_after_it_set_the_timer_leaves_a_request_that_does_nothing(
+    application: ApplicationTools,
+) -> None:
+    task = await queue_call(application)
+
+    await application.harness.put()
+    await application.serve_all()
+
+    assert _timer(application) == task.deadline
+    assert await application.harness.settlements() == []
+    assert len(_queue(application).messages) == 1
+
+
+async def test_the_timer_is_set_to_the_deadline_of_the_next_queued_call(
+    application: ApplicationTools,
+) -> None:
+    """A session has one timer: the first deadline counts, and then the next one."""
+    first = await queue_call(application, timeoutMs=60_000)
+    await application.ask("register", {**QUEUED, "timeoutMs": 600_000, "description": "slower"})
+    await application.call("double", id_="call_2", n=5)
+    await application.serve_all()
+    second = ToolTask.model_validate_json(_queue(application).messages[1].payload)
+    before = _timer(application)
+
+    await application.ask("settle", _settlement(first, output={"n": 8}))
+
+    assert (before, _timer(application)) == (first.deadline, second.deadline)
 
 
 @pytest.mark.parametrize("retry", ["once", "idempotent", "pure"])
@@ -662,10 +734,14 @@ def _settlement_ids() -> dict[str, str]:
 async def test_a_queued_call_that_nobody_answers_is_settled_when_its_time_is_up(
     application: ApplicationTools,
 ) -> None:
-    """J-20: the outcome is unknown, and a later answer is a conflict."""
+    """J-20: the outcome is unknown, and a later answer is a conflict.
+
+    The timer wakes the session at the deadline, and its runner requests the call.
+    """
     task = await queue_call(application, timeoutMs=1)
     await asyncio.sleep(0.01)
 
+    await application.harness.put()
     await application.serve_all()
 
     (failure,) = [

@@ -147,6 +147,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.take(TOOLS.name, "*")
     + _SHARE_FAIRLY
     + may.publish(*TOOLS.subjects, f"{ROOT}.delta.*.*", f"{ROOT}.app.*.>", *JOBS.subjects)
+    + may.publish(f"{ROOT}.timer.*.*.*")
     + may.create_consumer(JOBS.name, "*")
     + _call("session.create", "session.prompt", "session.interrupt")
     + _READ_APPROVALS

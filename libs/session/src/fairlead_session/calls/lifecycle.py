@@ -192,6 +192,12 @@ def defer(session: Session, call: UnsettledCall, until: int) -> tuple[SessionEve
     )
 
 
+def first_deadline(session: Session) -> int | None:
+    """The first deadline of the calls that other services have in their queues."""
+    deadlines = (call.deferred_until for call in session.calls)
+    return min((time for time in deadlines if time is not None), default=None)
+
+
 def give_back(session: Session, call: UnsettledCall) -> tuple[SessionEvent, ...]:
     """Give a call back, for a worker that leaves. Nothing if the call is not its own, or is `once`."""
     if call.retry == "once" or find_call(session, call.assistant_message_id, call.call_id) != call:

@@ -1,11 +1,16 @@
 """Sends the calls of one session to their pool, for one drain."""
 
+from typing import Final
+
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_runner.calls.requests import CallRequest, new_calls, send_calls
 from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_schema.events import SessionEvent
+from fairlead_service.ids import now_ms
 from fairlead_session.state.session import Session
+
+LOOK_AGAIN_MS: Final = 10_000
 
 
 class CallSender:
@@ -36,14 +41,17 @@ class CallSender:
     async def _send(
         self, calls: list[CallRequest], generation: int, versioned: Versioned[Session] | None
     ) -> None:
-        context = self._context
+        context, token = self._context, str(generation)
+        if self._writer.durable.execution.rested == "parked":
+            # A parked session keeps its generation, and each look at it may find a lost request.
+            token = f"{generation}:{now_ms() // LOOK_AGAIN_MS}"
         unsent = [call for call in calls if (generation, call) not in self._sent]
         await send_calls(
             context.eventlog,
             self._writer.at,
             context.pool,
             unsent,
-            token=str(generation),
+            token=token,
             versioned=versioned,
         )
         self._sent.update((generation, call) for call in unsent)

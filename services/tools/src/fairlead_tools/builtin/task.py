@@ -1,6 +1,6 @@
 """`task`: hands a piece of work to a sub-agent in its own session and returns its last answer.
 
-No worker waits: the request goes back to its queue, and is delivered again when the sub-agent rests.
+No worker and no request waits: the rest of the sub-agent brings a new request.
 """
 
 from collections.abc import Mapping

@@ -14,9 +14,9 @@ from fairlead_session.calls.lifecycle import NotOpen, Succeeded, settlement_even
 from fairlead_session.calls.snapshot import session_from_snapshot
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.decision import (
+    AnsweredElsewhere,
     BeginDecider,
     Decision,
-    Duplicate,
     LeftToOthers,
     Runnable,
     SettledAtOnce,
@@ -28,7 +28,13 @@ from fairlead_tools.calls.request import TakenRequest
 from fairlead_tools.calls.run import Ready, RunPhase
 
 Begun: TypeAlias = (
-    Ready | WaitsForAnswer | WaitsForQuota | LeftToOthers | Duplicate | SettledAtOnce | NotOpen
+    Ready
+    | WaitsForAnswer
+    | WaitsForQuota
+    | LeftToOthers
+    | AnsweredElsewhere
+    | SettledAtOnce
+    | NotOpen
 )
 """How a call began. Only a ready one runs."""
 

@@ -30,7 +30,7 @@ from fairlead_session.state.session import Session
 from fairlead_tools.calls.liveness import PeerLiveness
 from fairlead_tools.calls.output import OutputRetention
 from fairlead_tools.calls.permission import CallPolicy, PermissionCheck, Permitted
-from fairlead_tools.calls.request import ANSWER_RECHECK_S, RequestDedup, TakenRequest
+from fairlead_tools.calls.request import TakenRequest
 from fairlead_tools.quotas import TenantQuotas
 from fairlead_tools.registry.outcome import error_text, tool_failure
 from fairlead_tools.registry.registry import PreparedCall, Registry, Scope
@@ -72,8 +72,8 @@ class WaitsForQuota:
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicate:
-    """A newer request looks after the call."""
+class AnsweredElsewhere:
+    """A session or a service answers, perhaps after days. Its answer or the deadline brings a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,13 @@ class SettledAtOnce:
 
 
 Verdict: TypeAlias = (
-    Runnable | WaitsForAnswer | WaitsForQuota | LeftToOthers | Duplicate | SettledAtOnce | NotOpen
+    Runnable
+    | WaitsForAnswer
+    | WaitsForQuota
+    | LeftToOthers
+    | AnsweredElsewhere
+    | SettledAtOnce
+    | NotOpen
 )
 Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Verdict]
 """The events to write, and the verdict that holds once they are written."""
@@ -109,7 +115,6 @@ class BeginDecider:
         self._registry = registry
         self._outputs = outputs
         self._permissions = PermissionCheck(eventlog.approvals, policy.rules)
-        self._dedup = RequestDedup()
 
     async def decide(self, session: Session, request: TakenRequest) -> Decision:
         """Decide from one state of the session. After a conflict the caller decides again."""
@@ -129,10 +134,9 @@ class BeginDecider:
             case WaitsForPerson():
                 return (), WaitsForAnswer()
             case DeferredCall(call=call, until=until):
-                left_s = (until - now_ms()) / 1000
-                return (
-                    self._settle(session, call, LATE) if left_s <= 0 else ((), LeftToOthers(left_s))
-                )
+                if until > now_ms():
+                    return (), AnsweredElsewhere()
+                return self._settle(session, call, LATE)
             case NotOpen():
                 return (), decision
             case _:
@@ -173,8 +177,7 @@ class BeginDecider:
                 answer = await self._answer_elsewhere(prepared, context)
                 if answer is not None:
                     return self._settle(session, begun.call, answer)
-                is_duplicate = self._dedup.is_duplicate(request)
-                return (), Duplicate() if is_duplicate else LeftToOthers(ANSWER_RECHECK_S)
+                return (), AnsweredElsewhere()
             case Permitted(needs=needs):
                 # A call that a dead worker started counts already, and has to go on.
                 is_counted = begun.call.worker is not None

@@ -1,9 +1,7 @@
 """Requests for calls: what a message of the work queue asks for, and what becomes of the message."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
-from time import monotonic
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from pydantic import ValidationError
 
@@ -11,11 +9,6 @@ from fairlead_eventlog.ports import Job
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import CallSnapshot, ToolRequest
-
-# A call that something else answers gets a new request with its answer. If that request is lost,
-# an older one finds the answer after this time at most.
-ANSWER_RECHECK_S: Final = 15.0
-DEDUP_CALLS_MAX: Final = 10_000
 
 RequestKey: TypeAlias = tuple[Address, MessageId, CallId]
 """The call that a request is for."""
@@ -85,27 +78,3 @@ class Handled:
 
     end: str
     then: Acknowledge | PutBack | LeaveInQueue = Acknowledge()
-
-
-class RequestDedup:
-    """Knows the newest request for each call that something else answers.
-
-    While such a call waits, sweeps and resting sub-agents bring more requests; without this they
-    would add up. A newest request that did not come for two rechecks no longer counts: a server that
-    lost it numbers later requests from a lower sequence on.
-    """
-
-    def __init__(self) -> None:
-        self._newest: OrderedDict[RequestKey, tuple[int, float]] = OrderedDict()
-
-    def is_duplicate(self, request: TakenRequest) -> bool:
-        """Whether this worker has seen a newer request for the call. Notes the request if not."""
-        newest, seen = self._newest.get(request.key, (0, 0.0))
-        now = monotonic()
-        if request.sequence < newest and now - seen < 2 * ANSWER_RECHECK_S:
-            return True
-        self._newest[request.key] = (request.sequence, now)
-        self._newest.move_to_end(request.key)
-        if len(self._newest) > DEDUP_CALLS_MAX:
-            self._newest.popitem(last=False)
-        return False

@@ -19,6 +19,7 @@ from fairlead_session.calls.lifecycle import (
     Outcome,
     ProgressReport,
     defer,
+    first_deadline,
     give_back,
     settle,
 )
@@ -27,7 +28,7 @@ from fairlead_session.next_move import is_moving
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.decision import (
-    Duplicate,
+    AnsweredElsewhere,
     LeftToOthers,
     SettledAtOnce,
     WaitsForAnswer,
@@ -47,6 +48,8 @@ log = logging.getLogger(__name__)
 # How soon a request comes again whose session was read from a server that lags behind.
 STALE_RECHECK_S: Final = 0.2
 REASON_LENGTH_MAX: Final = 1000
+# A runner whose clock is late must find the deadline passed.
+DEADLINE_MARGIN_MS: Final = 1000
 
 
 class SettlePhase:
@@ -105,6 +108,7 @@ class SettlePhase:
         if is_open and not is_settled:
             log.warning("call lost: another worker runs it", extra=_ids(at, call))
             return Handled("lost", LeaveInQueue())
+        await self._arm_deadline(at, session)
         await self._wake(at, session)
         end = _end(outcome) if is_settled else "late"
         log.info("call settled", extra={**_ids(at, call), "end": end})
@@ -114,7 +118,12 @@ class SettlePhase:
         self,
         request: TakenRequest,
         session: Session,
-        begun: WaitsForAnswer | WaitsForQuota | LeftToOthers | Duplicate | SettledAtOnce | NotOpen,
+        begun: WaitsForAnswer
+        | WaitsForQuota
+        | LeftToOthers
+        | AnsweredElsewhere
+        | SettledAtOnce
+        | NotOpen,
     ) -> Handled:
         """End the request of a call that does not run now."""
         match begun:
@@ -128,11 +137,13 @@ class SettlePhase:
                     reason = {"reason": wait.reached.sentence}
                     log.info("quota of calls reached: the request comes again", extra=ids | reason)
                 return Handled("over-quota", PutBack(wait.delay_s))
-            case Duplicate():
-                return Handled("duplicate")
+            case AnsweredElsewhere():
+                await self._arm_deadline(request.at, session)
+                return Handled("answered-elsewhere")
             case SettledAtOnce(end=end):
                 ids = {"session_id": request.at.session_id, "call_id": request.call_id}
                 log.info("call settled at once", extra={**ids, "end": end})
+                await self._arm_deadline(request.at, session)
                 await self._wake(request.at, session)
                 return Handled(end)
             case NotOpen():
@@ -179,9 +190,19 @@ class SettlePhase:
         return Handled("handed-over", PutBack())
 
     async def _defer(self, at: Address, call: UnsettledCall, until: int) -> Handled:
-        """Write that a service has the call in its queue. The request comes again at the deadline."""
-        await self._log.commit(at, partial(_decide_deferral, call, until))
-        return Handled("deferred", PutBack(max((until - now_ms()) / 1000, 0.0)))
+        """Write that a service has the call in its queue. A timer brings a request at the deadline."""
+        written = await self._log.commit(at, partial(_decide_deferral, call, until))
+        await self._arm_deadline(at, written.after.state)
+        return Handled("deferred")
+
+    async def _arm_deadline(self, at: Address, session: Session) -> None:
+        """Set the session's timer to the first deadline of a call that a service has in its queue.
+
+        Without it the sweep would find the late call. A session with open calls has no other timer.
+        """
+        deadline = first_deadline(session)
+        if deadline is not None:
+            await self._eventlog.timers.wake_at(at, max(deadline, now_ms()) + DEADLINE_MARGIN_MS)
 
     async def _wake(self, at: Address, session: Session) -> None:
         """Tell the owner of the session, and wake the session if it has work.

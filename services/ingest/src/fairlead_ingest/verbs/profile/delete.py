@@ -24,18 +24,19 @@ log = logging.getLogger(__name__)
 async def delete(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> SeqReached:
     """Write the last event (docs/adr/0012), which fences every owner and writer.
 
-    Only after that the owner and the child sessions stop: nothing new can begin for the session.
+    After that the owner stops, and child sessions that began meanwhile. The others stop before, because
+    nobody would find them if this process died in between.
     """
     at = Address(tenant, command.session_id)
     try:
+        await _interrupt_children(context, tenant, await context.load(at))
         before, seq = await _purge_readable(context, at)
     except (RecordError, SessionNotFound) as error:
         # Of a log that cannot be read nobody knows whether it has a session. It is purged too.
         before, seq = await purge_unreadable(context, at, reason=str(error))
     audit_command("session.purge", tenant, at.session_id)
     await context.nudge_owner(at, before)
-    for child in before.usage.children.uncounted:
-        await _interrupt_child(context, tenant, child)
+    await _interrupt_children(context, tenant, before)
     return SeqReached(session_id=at.session_id, seq=seq)
 
 
@@ -47,17 +48,19 @@ async def _purge_readable(context: CommandContext, at: Address) -> tuple[Session
     return committed.before, committed.session.seq
 
 
-async def _interrupt_child(context: CommandContext, tenant: TenantId, child: SessionId) -> None:
-    """Interrupt a child session, which interrupts its own children.
+async def _interrupt_children(context: CommandContext, tenant: TenantId, session: Session) -> None:
+    for child in session.usage.children.uncounted:
+        await _interrupt_child(context, tenant, child)
 
-    If that fails now, the worker that attends to the call stops the child a little later.
-    """
+
+async def _interrupt_child(context: CommandContext, tenant: TenantId, child: SessionId) -> None:
+    """Interrupt a child session, which interrupts its own children."""
     try:
         await interrupt(context, tenant, SessionCommand(session_id=child))
     except SessionNotFound:
         return  # No worker has created the child, and the worker that does so will stop it.
     except (LogError, RecordError, Refused) as error:
         log.warning(
-            "child session not interrupted: its worker stops it later",
+            "child session not interrupted: it works until it rests by itself",
             extra={"session_id": child, "reason": str(error)},
         )
