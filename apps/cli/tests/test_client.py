@@ -30,10 +30,11 @@ REFUSAL = {"_tag": "SessionNotFoundError", "message": "Session not found: ses_a"
 
 
 class Server:
-    """Gives every request the same response and records the requests."""
+    """Gives the responses in turn, the last one again and again, and records the requests."""
 
-    def __init__(self, answer: httpx.Response | None) -> None:
+    def __init__(self, answer: httpx.Response | None, *later: httpx.Response) -> None:
         self._answer = answer
+        self._later = list(later)
         self.requests: list[httpx.Request] = []
 
     def client(self) -> Client:
@@ -44,7 +45,8 @@ class Server:
         self.requests.append(request)
         if self._answer is None:
             raise httpx.ConnectError("refused")
-        return self._answer
+        answer, self._answer = self._answer, self._later.pop(0) if self._later else self._answer
+        return answer
 
 
 async def test_a_prompt_without_an_id_sends_none() -> None:
@@ -98,6 +100,22 @@ async def test_a_stream_asks_to_resume_after_what_was_seen() -> None:
     assert event.seq == 8
     assert server.requests[0].url.path == "/api/session/ses_a/stream"
     assert server.requests[0].headers["last-event-id"] == "7"
+
+
+async def test_a_resumed_stream_names_the_log_that_its_cursor_is_from() -> None:
+    """C9: the gateway can then say that the log was restored since."""
+    first = httpx.Response(200, text="id: 8\ndata: {}\n\n", headers={"fairlead-log": "a1b2"})
+    body = {"_tag": "CursorExpiredError", "message": "The log was restored from a backup"}
+    server = Server(first, httpx.Response(410, json=body))
+    stream = server.client().follow("ses_a")
+
+    await anext(stream)
+    with pytest.raises(ServerRefused, match="restored from a backup"):
+        await anext(stream)
+
+    assert "log" not in server.requests[0].url.params
+    assert server.requests[1].url.params["log"] == "a1b2"
+    assert server.requests[1].headers["last-event-id"] == "8"
 
 
 async def test_a_streamed_text_may_hold_a_unicode_line_separator() -> None:

@@ -22,6 +22,7 @@ from fairlead_schema.session_info import SessionInfo
 TIMEOUT_S: Final = 30.0
 CONNECT_S: Final = 5.0
 # A live stream is silent for at most one heartbeat, so three mean that it is dead.
+LOG_HEADER: Final = "fairlead-log"
 SILENCE_S: Final = 45.0
 
 
@@ -147,24 +148,35 @@ class Client:
         live: bool = False,
         on_reconnect: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Events after a seq, then new events as they come; `live` adds deltas. It does not end."""
+        """Events after a seq, then new events as they come; `live` adds deltas. It does not end.
+
+        Raises ServerRefused if the log was restored from a backup in between.
+        """
         path = f"/api/session/{session_id}/{'stream' if live else 'event'}"
+        cursor: dict[str, str] = {}
         return follow_stream(
-            lambda seq: self._open_stream(path, seq), after=after, on_reconnect=on_reconnect
+            lambda seq: self._open_stream(path, seq, cursor), after=after, on_reconnect=on_reconnect
         )
 
-    async def _open_stream(self, path: str, after: int | None) -> AsyncGenerator[StreamEvent, None]:
+    async def _open_stream(
+        self, path: str, after: int | None, cursor: dict[str, str]
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Open a stream after a seq. `cursor` keeps the incarnation of the log that sent the seq."""
         headers = {"accept": "text/event-stream"}
         if after is not None:
             headers["last-event-id"] = str(after)
         timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=SILENCE_S)
         try:
-            async with self._http.stream("GET", path, headers=headers, timeout=timeout) as response:
+            async with self._http.stream(
+                "GET", path, params=cursor, headers=headers, timeout=timeout
+            ) as response:
                 if response.status_code == httpx.codes.SERVICE_UNAVAILABLE:
                     raise Unreachable(str(response.url))
                 if response.is_error:
                     await response.aread()
                     raise refusal_error(response)
+                if LOG_HEADER in response.headers:
+                    cursor["log"] = response.headers[LOG_HEADER]
                 yield CONNECTED
                 async with aclosing(parse_events(response.aiter_bytes())) as events:
                     async for event in events:

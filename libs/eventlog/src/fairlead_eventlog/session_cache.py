@@ -102,6 +102,10 @@ class SessionCache(Generic[State]):
         if len(self._cached) > self._capacity:
             self._cached.popitem(last=False)
 
+    def clear(self) -> None:
+        """Remove every session: the log was restored, and may not have what they were folded from."""
+        self._cached.clear()
+
     def evict(self, at: Address) -> None:
         """Remove a session from the cache."""
         self._cached.pop(at, None)

@@ -175,6 +175,11 @@ class SessionWriter(Generic[State]):
         """The last position of the session that this process has read or written."""
         return self._positions.get(at)
 
+    def forget_all(self) -> None:
+        """Read every session again before the next write: the log was restored from a backup."""
+        self._cache.clear()
+        self._positions.clear()
+
     def lock(self, at: Address) -> AbstractAsyncContextManager[None]:
         """One writer per session in this process. The log settles the races between processes."""
         lock = self._locks.get(at)

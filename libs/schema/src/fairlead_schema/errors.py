@@ -12,7 +12,7 @@ Refused
 ├── OutputNotFound        404  the output does not exist, expired, or is another tenant's
 ├── ProviderNotFound      404  configure the provider in fairlead.toml
 ├── Conflict              409  the id is in use for something else: use a new id
-├── CursorExpired         410  retention dropped the events after the cursor: start again
+├── CursorExpired         410  the log was restored after the cursor: start again
 ├── PayloadTooLarge       413  send less, or send a reference
 ├── LimitReached          429  a limit is reached: wait as Retry-After says
 ├── InternalFailure       500  a defect of Fairlead; `ref` finds it in the logs

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from fairlead_eventlog.ports import Deltas, OutputStore, Requests, SessionLog, Snapshots
+from fairlead_eventlog.status.log_status import LogStatusRegister
 from fairlead_gateway.http.failed_logins import FailedLogins
 from fairlead_gateway.http.principal_limits import PrincipalLimits
 from fairlead_gateway.live.hub_registry import HubRegistry
@@ -21,6 +22,9 @@ class NatsPorts(Protocol):
 
     @property
     def log(self) -> SessionLog: ...
+
+    @property
+    def status(self) -> LogStatusRegister: ...
 
     @property
     def snapshots(self) -> Snapshots: ...

@@ -55,6 +55,7 @@ class CommandContext:
         self.waker = Waker(eventlog, self._cache, settings.wake_timings)
         self.quotas = QuotaCheck(TenantTotalsReader(eventlog.requests), settings.config)
         self._writer = SessionWriter(eventlog.log, self._cache, ids, tries_max=APPEND_TRIES)
+        eventlog.status.on_restore(self._writer.forget_all)
 
     async def load(self, at: Address) -> Session:
         """The session as it is now."""

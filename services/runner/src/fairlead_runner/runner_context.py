@@ -53,11 +53,13 @@ def build_context(
         SESSION_FOLD,
         capacity=config.runner.cache_sessions_max,
     )
+    session_writer = SessionWriter(eventlog.log, sessions, ids)
+    eventlog.status.on_restore(session_writer.forget_all)
     return RunnerContext(
         runner=runner,
         eventlog=eventlog,
         sessions=sessions,
-        session_writer=SessionWriter(eventlog.log, sessions, ids),
+        session_writer=session_writer,
         clients=clients,
         settings=settings,
         catalogs=Catalogs(

@@ -161,6 +161,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     "projector": _READ_LOG
     + may.read_state(*(stream.name for stream in STREAMS))
     + may.purge(*LOGS)
+    + may.publish("$KV.fairlead-log.incarnation")
     + _FOLLOW_SHARDS
     + may.purge(SNAPSHOTS.name)
     + _RENEW_WAKES

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
 from starlette.responses import Response
@@ -29,6 +30,7 @@ HEADERS: Final = {
 CHUNK_BYTES_MAX: Final = 64 * 1024
 # How long the end of a stream waits for its client.
 END_S: Final = 2.0
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 FAILURE_EVENT: Final = b"effect/httpapi/stream/failure"
 
 Item = TypeVar("Item")
@@ -147,9 +149,10 @@ class EventStream(Response):
         shutdown: asyncio.Event,
         limits: StreamLimits,
         held: AbstractContextManager[object] | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
         """`held` is left when the stream ends: the caller's count of open streams."""
-        super().__init__(headers=HEADERS)
+        super().__init__(headers={**HEADERS, **headers})
         # The length of a stream is not known.
         del self.headers["content-length"]
         self._sources = sources

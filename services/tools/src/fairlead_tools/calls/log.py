@@ -35,6 +35,7 @@ class CallLog:
         self._writer = SessionWriter(
             eventlog.log, self._cache, ids, wait_for_log=True, retry_s=retry_s
         )
+        eventlog.status.on_restore(self._writer.forget_all)
 
     async def commit(
         self,

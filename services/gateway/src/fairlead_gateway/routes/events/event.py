@@ -5,7 +5,7 @@ from starlette.responses import Response
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.routes.events.replay import FollowQuery, Replay, event_stream
-from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
+from fairlead_schema.errors import CursorExpired, InvalidCursor, ServiceUnavailable, SessionNotFound
 from fairlead_schema.public_events import EventEnvelope
 
 
@@ -23,6 +23,6 @@ FOLLOW = Operation(
     query=FollowQuery,
     body=EmptyInput,
     answer=EventEnvelope,
-    errors=(InvalidCursor, SessionNotFound, ServiceUnavailable),
+    errors=(InvalidCursor, CursorExpired, SessionNotFound, ServiceUnavailable),
     media="text/event-stream",
 )

@@ -7,12 +7,15 @@ from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
-from fairlead_gateway.http.request_parser import EmptyInput, WholeNumber
+from fairlead_gateway.http.request_parser import EmptyInput, Text, WholeNumber
 from fairlead_gateway.http.sse import auto_close
 from fairlead_gateway.log.envelopes import PUBLIC, EnvelopeTranslator, read_envelopes
+from fairlead_gateway.log.restored_log import check_cursor, log_headers
 from fairlead_gateway.log.unreadable import find_start
 from fairlead_gateway.routes.pages import PAGE_DEFAULT
 from fairlead_schema.errors import (
+    CursorExpired,
+    InvalidCursor,
     ServiceUnavailable,
     SessionNotFound,
     SessionUnreadable,
@@ -27,6 +30,8 @@ HISTORY_MAX = 100
 class HistoryQuery(InputModel):
     limit: Annotated[WholeNumber, Field(ge=1, le=HISTORY_MAX)] = PAGE_DEFAULT
     after: Annotated[WholeNumber, Field(ge=0)] = 0
+    log: Text | None = None
+    """The incarnation of the log that the cursor belongs to."""
 
 
 class HistoryPage(Model):
@@ -38,6 +43,8 @@ class HistoryPage(Model):
 
 async def _read_history(request: ApiRequest[HistoryQuery, EmptyInput]) -> Response:
     limit, after = request.query.limit, request.query.after
+    head = None if request.unreadable is not None else request.head.seq
+    check_cursor(request.runtime, after=after, log=request.query.log, head=head)
     envelopes: list[EventEnvelope] = []
     unreadable: UnreadablePlace | None = None
     if request.unreadable is not None or after < request.head.seq:
@@ -46,7 +53,9 @@ async def _read_history(request: ApiRequest[HistoryQuery, EmptyInput]) -> Respon
         except SessionUnreadable as error:
             unreadable = error.place
     data, has_more = tuple(envelopes[:limit]), len(envelopes) > limit
-    return answer(HistoryPage(data=data, has_more=has_more, unreadable=unreadable))
+    page = answer(HistoryPage(data=data, has_more=has_more, unreadable=unreadable))
+    page.headers.update(log_headers(request.runtime))
+    return page
 
 
 async def _collect(
@@ -74,5 +83,5 @@ READ = Operation(
     query=HistoryQuery,
     body=EmptyInput,
     answer=HistoryPage,
-    errors=(SessionNotFound, ServiceUnavailable),
+    errors=(InvalidCursor, CursorExpired, SessionNotFound, ServiceUnavailable),
 )

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fairlead_gateway.http.caller import watch_credentials
 from fairlead_gateway.http.operation import ApiRequest
-from fairlead_gateway.http.request_parser import EmptyInput, WholeNumber, validate
+from fairlead_gateway.http.request_parser import EmptyInput, Text, WholeNumber, validate
 from fairlead_gateway.http.sse import (
     CAUGHT_UP,
     EventStream,
@@ -21,8 +21,8 @@ from fairlead_gateway.live.frames import encode_commit
 from fairlead_gateway.live.session_hub import HubSources, SessionHub
 from fairlead_gateway.log.contiguity import read_contiguous
 from fairlead_gateway.log.envelopes import PUBLIC, PUBLIC_AND_NOTICE, EnvelopeTranslator
+from fairlead_gateway.log.restored_log import check_cursor, end_with_restore, log_headers
 from fairlead_gateway.log.unreadable import find_start
-from fairlead_schema.errors import InvalidCursor
 from fairlead_schema.model import InputModel
 
 COMMITS_PER_READ: Final = 128
@@ -31,6 +31,8 @@ READ_AGAIN_S: Final = 0.05
 
 class FollowQuery(InputModel):
     after: Annotated[WholeNumber, Field(ge=0)] | None = None
+    log: Text | None = None
+    """The incarnation of the log that the cursor belongs to."""
 
 
 class _Headers(InputModel):
@@ -111,10 +113,14 @@ def event_stream(
     async def end_with_credentials(_frames: FrameQueue) -> None:
         await watch_credentials(runtime, request.http, request.principal)
 
+    async def end_after_restore(_frames: FrameQueue) -> None:
+        await end_with_restore(runtime)
+
     held = ExitStack()
     held.enter_context(runtime.limits.open_stream(request.principal.name))
     return EventStream(
         end_with_credentials,
+        end_after_restore,
         *sources,
         shutdown=runtime.shutdown,
         limits=StreamLimits(
@@ -124,19 +130,17 @@ def event_stream(
             settings.stream_bytes_max,
         ),
         held=held,
+        headers=log_headers(runtime),
     )
 
 
 def _cursor(request: ApiRequest[FollowQuery, EmptyInput]) -> int:
-    """The cursor. The query wins over the header. Raises InvalidCursor beyond the head."""
+    """The cursor. The query wins over the header. Raises InvalidCursor, CursorExpired."""
     after = request.query.after
     if after is None:
         header = request.http.headers.get("last-event-id")
         raw = {} if header is None else {"Last-Event-ID": header}
         after = validate(_Headers, raw, "Headers").last_event_id
-    if request.unreadable is not None:
-        return after
-    head = request.head.seq
-    if after > head:
-        raise InvalidCursor(f"Cursor {after} is beyond the end of the session, {head}")
+    head = None if request.unreadable is not None else request.head.seq
+    check_cursor(request.runtime, after=after, log=request.query.log, head=head)
     return after
