@@ -3,13 +3,16 @@
 import asyncio
 from dataclasses import replace
 
+from fairlead_eventlog.memory.work_queues import MemoryQueue
 from fairlead_eventlog.ports import START
+from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
 from fairlead_schema.events import SessionCreated, ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor
 from fairlead_schema.tools.request import ToolRequest
+from fairlead_tools.location_shares import LocationShares
 from fairlead_tools.registry.tool import CallContext, Tool
 from services.tools.tests.conftest import (
     AT,
@@ -159,3 +162,39 @@ async def test_a_worker_never_runs_more_calls_than_it_has_slots(harness: Harness
         await wait_until(lambda: not harness.jobs)
 
     assert len(gate.runs) == 5
+
+
+async def test_requests_of_a_crowded_location_come_less_and_less_often(harness: Harness) -> None:
+    """A19: ten thousand of them asked for 40,000 deliveries a second. A call that ends recalls one."""
+    harness.settings = harness.settings.model_copy(update={"location_concurrency": 1})
+    gate = Gate()
+    slow = tool("slow", execute=gate)
+    harness.registry.register(slow)
+    for number in range(3):
+        await harness.call(slow, id_=f"call_{number}")
+
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: max(job.deliveries for job in harness.jobs) > 8)
+        delays = max((job.delays for job in harness.jobs), key=len)[:8]
+        gate.opened.set()
+        await wait_until(lambda: not harness.jobs)
+
+    assert delays == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+    assert len(gate.runs) == 3
+
+
+async def test_a_call_that_ends_recalls_the_request_that_waits_longest() -> None:
+    shares, queue = LocationShares(1), MemoryQueue()
+    for name in ("running", "first", "second"):
+        queue.add(name, b"")
+    taken = queue.take(Slots(3))
+    _running, first, second = [await anext(taken) for _ in range(3)]
+    assert shares.enter(None)
+    for job in (first, second):
+        assert not shares.enter(None)
+        shares.put_back(None, job)
+
+    await shares.leave(None)
+
+    assert [message.is_queued for message in queue.messages] == [False, True, False]
+    assert shares.enter(None)

@@ -12,7 +12,6 @@ from fairlead_eventlog.ports import Job
 from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import TOOL_DEADLINE_S, TOOLS, tools_consumer
 from fairlead_schema.ids import WorkerId
-from fairlead_schema.location import LocationRef
 from fairlead_schema.record import NewerCommit, RecordError
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
@@ -31,6 +30,7 @@ from fairlead_tools.calls.request import (
     parse_request,
 )
 from fairlead_tools.calls.timings import CallTimings
+from fairlead_tools.location_shares import LocationShares
 from fairlead_tools.metrics import CALLS
 from fairlead_tools.registry.registry import Registry
 
@@ -44,8 +44,6 @@ DEFECTIVE_REQUESTS_MAX: Final = 4096
 # After the grace time: how long stopped calls may take to settle, and cancelled ones to end.
 SETTLE_S: Final = 8.0
 CANCEL_S: Final = 1.0
-# How soon a request comes again whose location runs as many calls as it may.
-CROWDED_S: Final = 0.25
 
 DEFAULT_POLICY: Final = CallPolicy(Config().rules)
 TIMINGS: Final = CallTimings()
@@ -74,7 +72,7 @@ class ToolWorker:
         """The newest delivery of each request that is handled now."""
         self._next: dict[RequestKey, Job] = {}
         """The newest further request for each call that is handled now."""
-        self._running: Counter[LocationRef | None] = Counter()
+        self._locations = LocationShares(settings.location_concurrency)
         self._defects: Counter[int] = Counter()
 
     async def run(self) -> None:
@@ -199,15 +197,13 @@ class ToolWorker:
         A busy location must not take every slot, so its further requests wait in the queue.
         """
         location = await self.lifecycle.location(request)
-        if self._running[location] >= self._settings.location_concurrency:
-            return Handled("crowded", PutBack(CROWDED_S))
-        self._running[location] += 1
+        if not self._locations.enter(location):
+            delay_s = self._locations.put_back(location, self._deliveries[request.key])
+            return Handled("crowded", PutBack(delay_s))
         try:
             return await self.lifecycle.handle(request)
         finally:
-            self._running[location] -= 1
-            if not self._running[location]:
-                del self._running[location]
+            await self._locations.leave(location)
 
     async def _note_defect(self, request: TakenRequest, job: Job, error: Exception) -> None:
         """Let the request come again. After too many defects its call fails."""
