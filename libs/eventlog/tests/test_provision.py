@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.errors import LogUnavailable, UnsafeChange
 from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link import NatsLink, ServerRefusal
 from fairlead_eventlog.provision import missing_streams, provision, stream_config, unsafe_change
 from fairlead_eventlog.streams import EVENTS, STREAMS, TOOLS, WAKES, StreamSpec, consumers
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_testing.nats import Server
 
 
@@ -117,18 +120,15 @@ async def test_a_server_that_is_away_is_said_to_be(own_server: Server) -> None:
 
 
 @pytest.mark.integration
-async def test_a_queue_of_hints_that_is_persisted_otherwise_is_made_anew_when_it_is_empty(
+async def test_a_queue_of_hints_that_is_persisted_otherwise_is_made_anew(
     own_server: Server,
 ) -> None:
-    """An earlier release had it on disk first: the server changes that for no stream."""
+    """Its hints are lost, and made again from the log."""
     earlier = stream_config(TOOLS, 1)
     del earlier["persist_mode"]
     async with open_link(own_server.address, name="test") as link:
         await link.api("STREAM.CREATE.TOOLS", earlier)
         await link.store("fairlead.tool.default.default.ses_1", b"{}")
-        with pytest.raises(UnsafeChange, match="it holds 1 messages"):
-            await provision(own_server.address)
-        await link.api("STREAM.PURGE.TOOLS")
         lines: list[str] = []
         await provision(own_server.address, progress=lines.append)
         config = (await link.api("STREAM.INFO.TOOLS"))["config"]
@@ -139,23 +139,58 @@ async def test_a_queue_of_hints_that_is_persisted_otherwise_is_made_anew_when_it
 
 
 @pytest.mark.integration
-async def test_a_feed_that_is_persisted_otherwise_is_made_anew_only_if_it_never_held_anything(
-    own_server: Server,
+@pytest.mark.parametrize("stops_after", [*range(12), 99])
+async def test_a_feed_that_is_persisted_otherwise_is_moved_with_all_it_holds(
+    own_server: Server, stops_after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its readers remember sequences: emptied is not the same as unused."""
+    """Readers remember sequences. A move that was interrupted anywhere is finished by the next run."""
     earlier = stream_config(EVENTS, 1)
     del earlier["persist_mode"]
     async with open_link(own_server.address, name="test") as link:
         await link.api("STREAM.CREATE.EVENTS", earlier)
+        for number in range(4):
+            await link.store(f"fairlead.event.default.ses_{number}.session.created", b"{}")
+        await link.api("STREAM.MSG.DELETE.EVENTS", {"seq": 2})
+        config = {"durable_name": "feed-a", "name": "feed-a", "ack_policy": "explicit"}
+        body = {"stream_name": "EVENTS", "config": config}
+        await link.api("CONSUMER.CREATE.EVENTS.feed-a", body)
+        reader = await link.client.jetstream().pull_subscribe_bind("feed-a", stream="EVENTS")
+        (first,) = await reader.fetch(1)
+        await first.ack_sync()
+
+        with monkeypatch.context() as patch:
+            interrupt_after(patch, stops_after)
+            with suppress(LogUnavailable):
+                await provision(own_server.address)
+        await provision(own_server.address)
+
+        info = await link.api("STREAM.INFO.EVENTS")
+        consumer = await link.api("CONSUMER.INFO.EVENTS.feed-a")
+        next_ = await link.store("fairlead.event.default.ses_5.session.created", b"{}")
         lines: list[str] = []
         await provision(own_server.address, progress=lines.append)
-        assert "stream EVENTS: created again" in lines
-        await link.api("STREAM.DELETE.EVENTS")
-        await link.api("STREAM.CREATE.EVENTS", earlier)
-        await link.store("fairlead.event.default.ses_1.session.created", b"{}")
-        await link.api("STREAM.PURGE.EVENTS")
-        with pytest.raises(UnsafeChange, match="its persist mode would change"):
-            await provision(own_server.address)
+        with pytest.raises(ServerRefusal):
+            await link.api("STREAM.INFO.EVENTS-MOVED")
+
+    state = info["state"]
+    assert (state["first_seq"], state["last_seq"], state["messages"]) == (1, 4, 3)
+    assert (next_, consumer["num_pending"]) == (5, 2)
+    assert info["config"]["persist_mode"] == "async"
+    assert "stream EVENTS: unchanged" in lines
+
+
+def interrupt_after(patch: pytest.MonkeyPatch, calls: int) -> None:
+    """Let the move fail before one of its changes, as if the process had died there."""
+    done, api = [0], NatsLink.api
+
+    async def counted(self: NatsLink, verb: str, body: object = None) -> dict[str, Any]:
+        if "EVENTS" in verb and not verb.startswith("STREAM.INFO"):
+            done[0] += 1
+            if done[0] > calls:
+                raise LogUnavailable("interrupted")
+        return await api(self, verb, body)
+
+    patch.setattr(NatsLink, "api", counted)
 
 
 @pytest.fixture
@@ -193,3 +228,47 @@ async def test_streams_are_replicated_where_there_are_servers_for_it(cluster: li
     await provision(cluster[1].address, replicas=3, progress=lines.append)
 
     assert {line.rpartition(": ")[2] for line in lines} == {"unchanged"}
+
+
+@pytest.mark.integration
+async def test_one_copy_becomes_three_with_data_in_every_stream(cluster: list[Server]) -> None:
+    """A cluster that began with one copy: nothing has to be chosen before the first prompt."""
+    address = cluster[0].address
+    await provision_when_led(address, replicas=1)
+    async with open_link(address, name="test") as link:
+        stored = {spec.name: subject_of(spec) for spec in STREAMS}
+        for subject in stored.values():
+            await link.store(subject, b"{}")
+        before = {name: await last_seq(link, name) for name in stored}
+
+        await provision_when_led(address, replicas=3)
+
+        after = {name: await last_seq(link, name) for name in stored}
+        copies = {name: await count_copies(link, name) for name in stored}
+    hints = {WAKES.name, TOOLS.name}
+    assert {name for name in stored if after[name] != before[name]} <= hints
+    assert set(copies.values()) == {3}
+
+
+async def provision_when_led(address: NatsAddress, *, replicas: int) -> None:
+    async with asyncio.timeout(120):
+        while True:
+            try:
+                await provision(address, replicas=replicas)
+            except LogUnavailable:
+                await asyncio.sleep(0.2)  # No leader yet.
+            else:
+                return
+
+
+def subject_of(spec: StreamSpec) -> str:
+    """A subject that the stream takes."""
+    return spec.subjects[0].replace("*", "x").replace(">", "x")
+
+
+async def last_seq(link: NatsLink, stream: str) -> int:
+    return int((await link.api(f"STREAM.INFO.{stream}"))["state"]["last_seq"])
+
+
+async def count_copies(link: NatsLink, stream: str) -> int:
+    return int((await link.api(f"STREAM.INFO.{stream}"))["config"]["num_replicas"])

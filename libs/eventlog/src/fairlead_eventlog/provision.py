@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fairlead_eventlog.condition.retention import DEFAULT_RETENTION, Retention, limited_streams
+from fairlead_eventlog.condition.stream_move import is_moving, move_stream
 from fairlead_eventlog.errors import LogUnavailable, TooFewServers, UnsafeChange
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, NatsLink, ServerRefusal
@@ -120,6 +121,9 @@ def unsafe_change(current: dict[str, Any], wanted: dict[str, Any]) -> str | None
 
 async def _apply(link: NatsLink, spec: StreamSpec, replicas: int, *, shrink: bool) -> str:
     wanted = stream_config(spec, replicas)
+    if spec.lazy and await is_moving(link, spec):
+        await move_stream(link, spec, wanted)
+        return "moved"
     current = await read_stream_config(link, spec.name)
     if current is None:
         await link.api(f"STREAM.CREATE.{spec.name}", wanted)
@@ -154,18 +158,14 @@ async def _change(
 
 
 async def _recreate(link: NatsLink, spec: StreamSpec, wanted: dict[str, Any]) -> str:
-    """Delete and create an empty stream, because its persist mode cannot change. Raises UnsafeChange.
+    """Make a stream anew, because its persist mode cannot change.
 
-    Messages that come in between are lost, so only streams of hints have this mode.
+    A queue of hints is emptied: what they were about is in the log, and they are made again. The
+    messages of every other stream are moved.
     """
-    state = (await link.api(f"STREAM.INFO.{spec.name}"))["state"]
-    # Readers of a stream that is no queue remember a sequence, and the new stream starts at 1.
-    used = state["messages" if spec.retention == "workqueue" else "last_seq"]
-    if used:
-        raise UnsafeChange(
-            f"{spec.name}: its persist mode would change, and it holds {used} messages;"
-            " nothing was changed, try again when the stream is empty"
-        )
+    if spec.retention != "workqueue":
+        await move_stream(link, spec, wanted)
+        return "moved"
     await link.api(f"STREAM.DELETE.{spec.name}")
     await link.api(f"STREAM.CREATE.{spec.name}", wanted)
     return "created again"

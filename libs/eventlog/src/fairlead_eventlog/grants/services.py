@@ -2,6 +2,7 @@
 
 from typing import Final, Literal, TypeAlias, get_args
 
+from fairlead_eventlog.condition.stream_move import copy_name
 from fairlead_eventlog.grants import permissions as may
 from fairlead_eventlog.grants.crossings import Crossings, crossings_of
 from fairlead_eventlog.grants.permissions import Permissions
@@ -192,6 +193,15 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
         ),
         # A stream of hints is made anew if its persist mode changes. Nobody deletes the log.
         *(f"{may.API}.STREAM.DELETE.{stream.name}" for stream in STREAMS if stream.lazy),
+        # The others of that kind move through a copy, with their consumers (docs/adr/0035).
+        *(
+            f"{may.API}.STREAM.{action}.{copy_name(stream.name)}"
+            for action in ("INFO", "CREATE", "UPDATE", "DELETE")
+            for stream in STREAMS
+            if stream.lazy
+        ),
+        f"{may.API}.CONSUMER.LIST.{EVENTS.name}",
+        f"{may.API}.CONSUMER.CREATE.{EVENTS.name}.*",
         *(
             f"{may.API}.CONSUMER.{action}.{stream}.*"
             for action in ("INFO", "CREATE")
