@@ -10,10 +10,11 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.provision import provision
+from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_testing.nats import Server
-from fairlead_testing.nats_cluster import REPLICAS, NatsCluster, run_beside, run_cluster
+from fairlead_testing.nats_cluster import NatsCluster, run_beside, run_cluster
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsCluster]:
     """One provisioned cluster for all tests. A test that ends a node starts it again."""
     with run_cluster(tmp_path_factory.mktemp("cluster")) as running:
-        run_beside(provision(running.address, replicas=REPLICAS))
+        run_beside(running.provision())
         yield running
 
 
@@ -51,16 +52,25 @@ def own_server(tmp_path: Path) -> Iterator[Server]:
     params=[
         "memory_eventlog",
         pytest.param("jetstream", marks=pytest.mark.integration),
+        pytest.param("replicated", marks=pytest.mark.integration),
     ]
 )
-async def eventlog(request: pytest.FixtureRequest) -> AsyncIterator[EventLog]:
-    """Every port, on each medium."""
+def address(request: pytest.FixtureRequest) -> NatsAddress | None:
+    """Where the medium is: one server, or three with replicated streams; None for memory."""
     if request.param == "memory_eventlog":
-        yield memory_eventlog()
-        return
+        return None
     name = "server" if request.param == "jetstream" else "cluster"
     running: Server | NatsCluster = request.getfixturevalue(name)
-    async with connect(running.address, name="contract") as connected:
+    return running.address
+
+
+@pytest.fixture
+async def eventlog(address: NatsAddress | None) -> AsyncIterator[EventLog]:
+    """Every port, on each medium."""
+    if address is None:
+        yield memory_eventlog()
+        return
+    async with connect(address, name="contract") as connected:
         yield connected
 
 

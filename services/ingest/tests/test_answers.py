@@ -119,7 +119,13 @@ class AwayLog(MemoryLog):
     failure: Exception = LogUnavailable("no servers")
 
     @override
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+    async def read(
+        self, at: Address, *, after: Head, limit: int = 500, reach: int = 0
+    ) -> CommitPage:
+        raise self.failure
+
+    @override
+    async def last_commit_position(self, at: Address) -> int:
         raise self.failure
 
 

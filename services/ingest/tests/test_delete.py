@@ -74,10 +74,12 @@ async def test_a_purge_stands_although_nobody_below_can_be_told(
     await wait_for_children(context, eventlog, *BELOW)
     original_read: Callable[..., Awaitable[CommitPage]] = eventlog.log.read
 
-    async def read_unless_away(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+    async def read_unless_away(
+        at: Address, *, after: Head, limit: int = 500, reach: int = 0
+    ) -> CommitPage:
         if at == BELOW[0]:
             raise LogUnavailable("away")
-        return await original_read(at, after=after, limit=limit)
+        return await original_read(at, after=after, limit=limit, reach=reach)
 
     monkeypatch.setattr(eventlog.log, "read", read_unless_away)
     await delete(context, "default", COMMAND)

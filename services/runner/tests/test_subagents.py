@@ -107,10 +107,12 @@ async def test_a_child_that_cannot_be_read_holds_nobody_up(
     """P-01: the usage of the child stays unknown, and its parent goes on."""
     read = world.log.read
 
-    async def unreadable(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+    async def unreadable(
+        at: Address, *, after: Head, limit: int = 500, reach: int = 0
+    ) -> CommitPage:
         if at == BELOW:
             raise UnknownEvent("from.the.future", 9)
-        return await read(at, after=after, limit=limit)
+        return await read(at, after=after, limit=limit, reach=reach)
 
     monkeypatch.setattr(world.log, "read", unreadable)
     await world.prompt("msg_2", "hello")

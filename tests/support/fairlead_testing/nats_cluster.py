@@ -16,6 +16,7 @@ from fairlead_cli.embedded.ports import free_ports
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import ServerRefusal
+from fairlead_eventlog.provision import provision
 from fairlead_schema.identity.nats_address import NatsAddress
 
 REPLICAS: Final = 3
@@ -109,6 +110,15 @@ class NatsCluster:
 
     def node(self, name: str) -> ClusterNode:
         return next(node for node in self.nodes if node.name == name)
+
+    async def provision(self) -> None:
+        """Apply the stream declarations, again until a cluster under load has taken them all."""
+
+        async def apply() -> bool:
+            await provision(self._running_address(), replicas=REPLICAS)
+            return True
+
+        await self._wait_for(apply)
 
     async def wait_until_current(self, stream: str) -> None:
         """Wait until a stream has a leader, and every node has a current replica."""

@@ -31,6 +31,8 @@ class StoredCommit(NamedTuple):
 
     position: int
     commit: Commit
+    bytes: int = 0
+    """The size of the commit in the log."""
 
     @property
     def head(self) -> Head:
@@ -67,11 +69,17 @@ class SessionLog(Protocol):
         Raises AppendConflict, CommitTooLarge, LogUnavailable.
         """
 
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+    async def read(
+        self, at: Address, *, after: Head, limit: int = 500, reach: int = 0
+    ) -> CommitPage:
         """The commits after a head that the caller has read before, oldest first.
 
-        A page ends before a commit that cannot be read. The next page raises RecordError.
+        Any replica answers, and may lag: there are more pages until position `reach` is read.
+        A page ends before a commit that cannot be read, and the next page raises RecordError.
         """
+
+    async def last_commit_position(self, at: Address) -> int:
+        """The position of the last commit, a purge too, read from the leader; 0 without commits."""
 
     async def locate(self, at: Address, seq: int) -> Head:
         """A head at or before event `seq`, from which reading reaches the event after it."""

@@ -2,11 +2,20 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from fairlead_eventlog.ports import START, Head, SessionLog, Snapshot, Snapshots, StoredCommit
-from fairlead_schema.record import MalformedCommit, Recorded, RecordError
+from fairlead_eventlog.replicas.commit_order import is_repeat
+from fairlead_schema.record import (
+    Commit,
+    MalformedCommit,
+    Recorded,
+    RecordError,
+    brings_news,
+)
 from fairlead_schema.subjects import Address
+
+BYTES_MAX: Final = 256 * 1024 * 1024
 
 State = TypeVar("State")
 
@@ -16,6 +25,10 @@ class Versioned(NamedTuple, Generic[State]):
 
     state: State
     head: Head
+    bytes: int = 0
+    """What was folded into the state: a cheap and rather high estimate of its size."""
+    last: Commit | None = None
+    """The last commit, if this process has read it."""
 
 
 class Readable(NamedTuple, Generic[State]):
@@ -39,30 +52,62 @@ class Fold(Protocol[State]):
 
 
 class SessionCache(Generic[State]):
-    """A bounded cache of folded sessions over a log. An evicted session is folded again."""
+    """A cache of folded sessions over a log, bounded by their number and their bytes.
+
+    An evicted session is folded again.
+    """
 
     def __init__(
-        self, log: SessionLog, snapshots: Snapshots, fold: Fold[State], *, capacity: int
+        self,
+        log: SessionLog,
+        snapshots: Snapshots,
+        fold: Fold[State],
+        *,
+        capacity: int,
+        bytes_max: int = BYTES_MAX,
     ) -> None:
         self._log = log
         self._snapshots = snapshots
         self._fold = fold
         self._capacity = capacity
+        self._bytes_max = bytes_max
+        self._bytes = 0
         self._cached: OrderedDict[Address, Versioned[State]] = OrderedDict()
 
-    async def load(self, at: Address) -> Versioned[State]:
-        """The session as the log holds it now."""
-        return await self.advance(at, self._cached.get(at) or await self._load_snapshot(at))
+    async def load(self, at: Address, *, reach: int = 0) -> Versioned[State]:
+        """The session as a replica holds it, at least up to position `reach`.
+
+        A replica may lag. To write nothing, or to say that something is missing, needs a confirmed
+        load.
+        """
+        known = self._cached.get(at) or await self._load_snapshot(at)
+        return await self.advance(at, known, reach=reach)
+
+    async def load_confirmed(self, at: Address) -> Versioned[State]:
+        """The session as the leader of the log holds it now."""
+        return await self.confirm(at, self._cached.get(at) or await self._load_snapshot(at))
+
+    async def confirm(self, at: Address, known: Versioned[State]) -> Versioned[State]:
+        """A known state, if the leader of the log has nothing newer, else the newer state."""
+        last = await self._log.last_commit_position(at)
+        if last == known.head.position:
+            self.put(at, known)
+            return known
+        if last < known.head.position:
+            # The log has become shorter: it was erased.
+            self.evict(at)
+            known = self._initial(at)
+        return await self.advance(at, known, reach=last)
 
     async def load_readable(self, at: Address) -> Readable[State]:
         """The session as far as its log can be read now, and why the rest cannot be read."""
         known = self._cached.get(at) or await self._load_snapshot(at)
+        reach, more = await self._log.last_commit_position(at), True
         try:
-            more = True
             while more:
-                page = await self._log.read(at, after=known.head)
+                page = await self._log.read(at, after=known.head, reach=reach)
                 for stored in page.commits:
-                    known = self.fold(known, stored)
+                    known = await self._follow(at, known, stored)
                 more = page.more
         except RecordError as error:
             return Readable(known, error)
@@ -72,19 +117,26 @@ class SessionCache(Generic[State]):
         """The session as it was when this process last read or wrote it, if it is cached."""
         return self._cached.get(at)
 
-    async def advance(self, at: Address, known: Versioned[State]) -> Versioned[State]:
-        """Fold the commits after a known state, and cache the result."""
+    async def advance(
+        self, at: Address, known: Versioned[State], *, reach: int = 0
+    ) -> Versioned[State]:
+        """Fold the commits after a known state, at least up to a position, and cache the result."""
         more = True
         while more:
-            page = await self._log.read(at, after=known.head)
+            page = await self._log.read(at, after=known.head, reach=reach)
             for stored in page.commits:
-                known = self.fold(known, stored)
+                known = await self._follow(at, known, stored)
             more = page.more
         self.put(at, known)
         return known
 
     def fold(self, known: Versioned[State], stored: StoredCommit) -> Versioned[State]:
-        """The state after one more commit. Raises RecordError if the commit cannot follow."""
+        """The state after one more commit. An exact repeat of the last commit changes nothing.
+
+        Raises RecordError if the commit cannot follow.
+        """
+        if not brings_news(stored.commit, seq=known.head.seq, last=known.last):
+            return known._replace(head=stored.head)
         state = known.state
         try:
             for recorded in stored.commit.events:
@@ -93,30 +145,64 @@ class SessionCache(Generic[State]):
             # The fold asserts the rules of every log. A log that breaks one cannot be read.
             reason = str(error) or "the commit breaks a rule of every log"
             raise MalformedCommit(reason) from error
-        return Versioned(state, stored.head)
+        return self.adopt(known, stored, state)
+
+    def adopt(
+        self, known: Versioned[State], stored: StoredCommit, state: State
+    ) -> Versioned[State]:
+        """A state that the caller has folded: the known one with a stored commit."""
+        size = stored.bytes if stored.is_purge else known.bytes + stored.bytes
+        return Versioned(state, stored.head, size, stored.commit)
 
     def put(self, at: Address, known: Versioned[State]) -> None:
-        """Cache a state, and evict the least recently used one."""
-        self._cached[at] = known
+        """Cache a state unless a newer one is cached, and evict the least recently used ones."""
+        cached = self._cached.get(at)
+        if cached is None or cached.head.position <= known.head.position:
+            self._bytes += known.bytes - (0 if cached is None else cached.bytes)
+            self._cached[at] = known
         self._cached.move_to_end(at)
-        if len(self._cached) > self._capacity:
-            self._cached.popitem(last=False)
+        while len(self._cached) > 1 and self._is_full():
+            _, evicted = self._cached.popitem(last=False)
+            self._bytes -= evicted.bytes
 
     def clear(self) -> None:
         """Remove every session: the log was restored, and may not have what they were folded from."""
         self._cached.clear()
+        self._bytes = 0
 
     def evict(self, at: Address) -> None:
         """Remove a session from the cache."""
-        self._cached.pop(at, None)
+        evicted = self._cached.pop(at, None)
+        self._bytes -= 0 if evicted is None else evicted.bytes
 
     async def save_snapshot(self, at: Address, known: Versioned[State]) -> None:
-        """Store a snapshot, so that others load this session without all its commits."""
+        """Store a snapshot, so that others load this session without all its commits.
+
+        A purge that came meanwhile found no snapshot to remove, so it is looked for afterwards.
+        """
         await self._snapshots.store(at, Snapshot(known.head, self._fold.freeze(known.state)))
+        if (await self._log.end(at)).position < known.head.position:
+            self.evict(at)
+            await self._snapshots.remove(at)
+
+    def _is_full(self) -> bool:
+        return len(self._cached) > self._capacity or self._bytes > self._bytes_max
+
+    def _initial(self, at: Address) -> Versioned[State]:
+        return Versioned(self._fold.initial(at), START)
+
+    async def _follow(
+        self, at: Address, known: Versioned[State], stored: StoredCommit
+    ) -> Versioned[State]:
+        """The state after one more commit of the log. A repeat of any earlier commit changes nothing."""
+        seq = known.head.seq
+        if await is_repeat(self._log, at, stored, seq=seq, last=known.last):
+            return known._replace(head=Head(stored.position, seq))
+        return self.fold(known, stored)
 
     async def _load_snapshot(self, at: Address) -> Versioned[State]:
         snapshot = await self._snapshots.load(at)
         state = None if snapshot is None else self._fold.thaw(snapshot.state)
         if snapshot is None or state is None:
-            return Versioned(self._fold.initial(at), START)
-        return Versioned(state, snapshot.head)
+            return self._initial(at)
+        return Versioned(state, snapshot.head, len(snapshot.state))

@@ -10,8 +10,9 @@ from weakref import WeakValueDictionary
 
 from fairlead_eventlog.errors import AppendConflict, LogUnavailable, SessionBusy, SessionErased
 from fairlead_eventlog.ports import Head, SessionLog
+from fairlead_eventlog.replicas.patience import Patience
 from fairlead_eventlog.session_cache import SessionCache, Versioned
-from fairlead_schema.events import SessionEvent
+from fairlead_schema.events import SessionEvent, SessionPurged
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, EventId
 from fairlead_schema.record import Draft
@@ -22,8 +23,9 @@ POSITIONS_MAX: Final = 4096
 
 State = TypeVar("State")
 Value = TypeVar("Value")
+Events: TypeAlias = tuple[SessionEvent, ...]
 
-Decide: TypeAlias = Callable[[State], Awaitable[tuple[tuple[SessionEvent, ...], Value]]]
+Decide: TypeAlias = Callable[[State], Awaitable[tuple[Events, Value]]]
 """The events to write, given a session's state, and a value for the caller of `commit`."""
 
 
@@ -51,13 +53,6 @@ class AssumedState(NamedTuple, Generic[State]):
         return self.versioned.head
 
 
-class CommitStamp(NamedTuple):
-    """The id of a commit, the same in all its tries, and its caller."""
-
-    id: CommitId
-    by: PrincipalName | None
-
-
 class Written(NamedTuple, Generic[State, Value]):
     """The session after a commit, and the value of the decision that counted."""
 
@@ -65,12 +60,42 @@ class Written(NamedTuple, Generic[State, Value]):
     value: Value
 
 
+class _Refusal(NamedTuple):
+    """The exception of a decision. It writes nothing, like a decision without events."""
+
+    error: Exception
+
+
+class _Stamp:
+    """What stays the same in all tries of a commit: its id, its caller, and the ids of its events."""
+
+    def __init__(self, ids: IdSource, by: PrincipalName | None) -> None:
+        self.id = ids.commit_id()
+        self.by = by
+        self._ids = ids
+        self._events: Events = ()
+        self._drafts: tuple[Draft, ...] = ()
+
+    def drafts(self, events: Events) -> tuple[Draft, ...]:
+        """Drafts of the events. The events of an earlier try keep their ids and their time."""
+        if events != self._events:
+            self._events, self._drafts = events, draft_events(self._ids, events)
+        return self._drafts
+
+
+def draft_events(ids: IdSource, events: Events) -> tuple[Draft, ...]:
+    """Events with their ids and the time."""
+    now = ids.now_ms()
+    return tuple(Draft(ids.event_id(), now, event) for event in events)
+
+
 class SessionWriter(Generic[State]):
     """Writes to sessions for one process, one commit at a time per session.
 
     `tries_max` bounds the decisions of one commit; None decides until a decision is written.
-    `wait_for_log` waits while the servers are away, for results that must not be lost.
-    `retry_s` is the pause before the log is tried again.
+    `patience_s` is how long the log is tried again while the servers are away or elect a leader;
+    it is infinite for results that must not be lost.
+    `retry_s` is the first pause before the log is tried again.
     """
 
     def __init__(
@@ -80,14 +105,14 @@ class SessionWriter(Generic[State]):
         ids: IdSource,
         *,
         tries_max: int | None = None,
-        wait_for_log: bool = False,
+        patience_s: float = 0.0,
         retry_s: float = RETRY_S,
     ) -> None:
         self._log = log
         self._cache = cache
         self._ids = ids
         self._tries_max = tries_max
-        self._wait_for_log = wait_for_log
+        self._patience_s = patience_s
         self._retry_s = retry_s
         self._locks: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         self._positions: OrderedDict[Address, int] = OrderedDict()
@@ -102,27 +127,31 @@ class SessionWriter(Generic[State]):
     ) -> Written[State, Value]:
         """Write what `decide` returns, on behalf of `by`. After a conflict, read on and decide again.
 
-        An assumed state spares the first read. A decision from it counts only if it is written:
-        to write nothing is decided from the log. Raises SessionBusy, SessionErased,
-        CommitTooLarge, LogUnavailable, RecordError.
+        An assumed state spares the first read. To write nothing, or to raise, counts only if the
+        leader of the log has nothing newer: else `decide` is asked again. Raises SessionBusy,
+        SessionErased, CommitTooLarge, LogUnavailable, RecordError.
         """
         async with self.lock(at):
-            stamp = CommitStamp(self._ids.commit_id(), by)
+            stamp = _Stamp(self._ids, by)
             current = None if assumed is None or self.is_behind(at, assumed) else assumed
-            is_read = False
+            is_confirmed = False
             for _ in count() if self._tries_max is None else range(self._tries_max):
                 if current is None:
-                    current, is_read = AssumedState(await self.read(at)), True
-                events, value = await decide(current.state)
-                if not events and is_read:
+                    current = AssumedState(await self.read(at))
+                events, value = await _ask(decide, current.state)
+                if events and not isinstance(value, _Refusal):
+                    try:
+                        return Written(await self._append(at, current, stamp, events), value)
+                    except AppendConflict as conflict:
+                        current = await self._catch_up(at, current, conflict)
+                        is_confirmed = False
+                        continue
+                newest = current if is_confirmed else await self._confirm(at, current)
+                if newest is current:
+                    if isinstance(value, _Refusal):
+                        raise value.error
                     return Written(current, value)
-                if not events:
-                    current = None
-                    continue
-                try:
-                    return Written(await self._append(at, current, events, stamp), value)
-                except AppendConflict:
-                    current, is_read = await self._catch_up(at, current), True
+                current, is_confirmed = newest, True
         raise SessionBusy(at)
 
     async def append(
@@ -131,41 +160,46 @@ class SessionWriter(Generic[State]):
         base: Versioned[State],
         drafts: tuple[Draft, ...],
         *,
-        folded: State | None = None,
+        commit_id: CommitId,
+        folded: State,
     ) -> Versioned[State]:
-        """Append drafts to a complete state, once; `folded` is the state with them, if the caller has it.
+        """Append drafts to a complete state, once; `folded` is the state with them.
 
-        Raises AppendConflict, CommitTooLarge, LogUnavailable. The caller holds the lock.
+        Raises AppendConflict, SessionErased, CommitTooLarge, LogUnavailable. The caller holds the lock.
         """
-        stored = await self._log.append(at, self._ids.commit_id(), drafts, after=base.head)
-        if folded is None:
-            written = self._cache.fold(base, stored)
-        else:
-            written = Versioned(folded, stored.head)
+        _check_not_purged(at, base)
+        stored = await self._log.append(at, commit_id, drafts, after=base.head)
+        written = self._cache.adopt(base, stored, folded)
         self._note(at, written)
         self._cache.put(at, written)
         return written
 
-    async def read(self, at: Address, *, base: Versioned[State] | None = None) -> Versioned[State]:
-        """The session as the log holds it now. A complete state `base` saves the read of earlier commits."""
-        while True:
-            try:
-                if base is None:
-                    session = await self._cache.load(at)
-                else:
-                    session = await self._cache.advance(at, base)
-            except LogUnavailable:
-                if not self._wait_for_log:
-                    raise
-                await asyncio.sleep(self._retry_s)
-            else:
-                self._note(at, session)
-                return session
+    async def read(
+        self, at: Address, *, base: Versioned[State] | None = None, reach: int = 0
+    ) -> Versioned[State]:
+        """The session as a replica of the log holds it, at least up to position `reach`.
 
-    def drafts(self, events: tuple[SessionEvent, ...]) -> tuple[Draft, ...]:
+        A complete state `base` saves the read of earlier commits.
+        """
+        if base is None:
+            return await self._patiently(at, lambda: self._cache.load(at, reach=reach))
+        return await self._patiently(at, lambda: self._cache.advance(at, base, reach=reach))
+
+    async def read_confirmed(
+        self, at: Address, *, base: Versioned[State] | None = None
+    ) -> Versioned[State]:
+        """The session as the leader of the log holds it now."""
+        if base is None:
+            return await self._patiently(at, lambda: self._cache.load_confirmed(at))
+        return await self._patiently(at, lambda: self._cache.confirm(at, base))
+
+    def commit_id(self) -> CommitId:
+        """The id of a new commit, for all its tries."""
+        return self._ids.commit_id()
+
+    def drafts(self, events: Events) -> tuple[Draft, ...]:
         """Events with their ids and the time."""
-        now = self._ids.now_ms()
-        return tuple(Draft(self._ids.event_id(), now, event) for event in events)
+        return draft_events(self._ids, events)
 
     def is_behind(self, at: Address, assumed: AssumedState[State]) -> bool:
         """Whether this process has seen more of the session: a write from here would conflict."""
@@ -188,20 +222,16 @@ class SessionWriter(Generic[State]):
         return lock
 
     async def _append(
-        self,
-        at: Address,
-        base: AssumedState[State],
-        events: tuple[SessionEvent, ...],
-        stamp: CommitStamp,
+        self, at: Address, base: AssumedState[State], stamp: _Stamp, events: Events
     ) -> AssumedState[State]:
-        drafts = self.drafts(events)
+        _check_not_purged(at, base.versioned)
+        drafts, patience = stamp.drafts(events), Patience(self._patience_s, self._retry_s)
         while True:
             try:
                 stored = await self._log.append(at, stamp.id, drafts, after=base.head, by=stamp.by)
             except LogUnavailable:
-                if not self._wait_for_log:
+                if not await patience.pause():
                     raise
-                await asyncio.sleep(self._retry_s)
                 continue
             written = self._cache.fold(base.versioned, stored)
             self._note(at, written)
@@ -209,20 +239,58 @@ class SessionWriter(Generic[State]):
                 self._cache.put(at, written)
             return AssumedState(written, base.complete)
 
-    async def _catch_up(self, at: Address, base: AssumedState[State]) -> AssumedState[State]:
+    async def _catch_up(
+        self, at: Address, base: AssumedState[State], conflict: AppendConflict
+    ) -> AssumedState[State]:
         """The session after another writer's commit. Raises SessionErased."""
-        newer = await self.read(at, base=base.versioned if base.complete else None)
+        known = base.versioned if base.complete else None
+        newer = await self.read(at, base=known, reach=conflict.actual or 0)
         if newer.head == base.head:
             # The read lags behind the leader, or the log has become shorter: it was erased.
             self._cache.evict(at)
             with suppress(LogUnavailable):
-                if (await self._log.head(at)).position < base.head.position:
+                if await self._log.last_commit_position(at) < base.head.position:
                     raise SessionErased(at)
             await asyncio.sleep(self._retry_s)
         return AssumedState(newer)
+
+    async def _confirm(self, at: Address, current: AssumedState[State]) -> AssumedState[State]:
+        """The same state if it is complete and the leader has nothing newer, else the newer one."""
+        known = current.versioned if current.complete else None
+        confirmed = await self.read_confirmed(at, base=known)
+        is_same = current.complete and confirmed.head == current.head
+        return current if is_same else AssumedState(confirmed)
+
+    async def _patiently(
+        self, at: Address, read: Callable[[], Awaitable[Versioned[State]]]
+    ) -> Versioned[State]:
+        """Read, and read again while the servers are away or elect a leader."""
+        patience = Patience(self._patience_s, self._retry_s)
+        while True:
+            try:
+                session = await read()
+            except LogUnavailable:
+                if not await patience.pause():
+                    raise
+            else:
+                self._note(at, session)
+                return session
 
     def _note(self, at: Address, session: Versioned[State]) -> None:
         self._positions[at] = session.head.position
         self._positions.move_to_end(at)
         if len(self._positions) > POSITIONS_MAX:
             self._positions.popitem(last=False)
+
+
+async def _ask(decide: Decide[State, Value], state: State) -> tuple[Events, Value | _Refusal]:
+    try:
+        return await decide(state)
+    except Exception as error:  # noqa: BLE001 - raised again as soon as the state is confirmed
+        return (), _Refusal(error)
+
+
+def _check_not_purged(at: Address, base: Versioned[State]) -> None:
+    """Nothing stands behind the last word of a purged session. Raises SessionErased."""
+    if base.last is not None and isinstance(base.last.events[-1].event, SessionPurged):
+        raise SessionErased(at)

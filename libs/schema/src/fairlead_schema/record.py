@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from fairlead_schema.events import BY_TYPE, SessionEvent
+from fairlead_schema.events import BY_TYPE, SessionEvent, SessionPurged
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, EventId
 
@@ -51,6 +51,29 @@ class UnknownEvent(NewerCommit):
 class MalformedCommit(RecordError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"malformed commit: {reason}")
+
+
+class SequenceGap(MalformedCommit):
+    """Events are missing between two commits, or within one."""
+
+    def __init__(self, seq: int, last: int) -> None:
+        super().__init__(f"{seq} after {last}")
+
+
+class DivergentCommit(MalformedCommit):
+    """A commit claims a place that other events have."""
+
+    def __init__(self, seq: int, last: int) -> None:
+        super().__init__(
+            f"{seq} after {last}, with other content than the commit that stands there"
+        )
+
+
+class ForeignEventId(MalformedCommit):
+    """An event has the id of another event."""
+
+    def __init__(self, seq: int, id_: str) -> None:
+        super().__init__(f"event {seq} has the id {id_}, which another event has")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +190,27 @@ def decode_event(raw: Mapping[str, Any], by: PrincipalName | None = None) -> Rec
     if (type(id_), type(seq), type(time)) != (str, int, int):
         raise MalformedCommit(f"{type_}.{version}: id {id_!r}, seq {seq!r}, time {time!r}")
     return Recorded(id_, seq, time, event, by)
+
+
+def brings_news(commit: Commit, *, seq: int, last: Commit | None) -> bool:
+    """Whether a commit may follow seq `seq` of its session. False: it repeats `last` exactly.
+
+    `last` is the commit that ends with `seq`, if the reader has it. Nothing but its end is known of a
+    purged session, so a purge may follow anything. Raises SequenceGap, DivergentCommit, ForeignEventId.
+    """
+    if isinstance(commit.events[-1].event, SessionPurged):
+        return True
+    if last is not None and commit == last:
+        return False
+    first = commit.events[0].seq
+    if first <= seq:
+        raise DivergentCommit(first, seq)
+    taken = set() if last is None else {recorded.id for recorded in last.events}
+    for recorded in commit.events:
+        if recorded.seq != seq + 1:
+            raise SequenceGap(recorded.seq, seq)
+        if recorded.id in taken:
+            raise ForeignEventId(recorded.seq, recorded.id)
+        seq = recorded.seq
+        taken.add(recorded.id)
+    return True

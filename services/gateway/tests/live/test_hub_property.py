@@ -56,12 +56,16 @@ class UnevenLog(MemoryLog):
         self.tails = 0
 
     @override
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+    async def read(
+        self, at: Address, *, after: Head, limit: int = 500, reach: int = 0
+    ) -> CommitPage:
         await self._wait()
-        page = await super().read(at, after=after, limit=self._chance.choice([1, 2, limit]))
+        limit = self._chance.choice([1, 2, limit])
+        page = await super().read(at, after=after, limit=limit, reach=reach)
         if page.commits and self._chance.random() < 0.2:
             shown = page.commits[: self._chance.randrange(len(page.commits))]
-            return CommitPage(shown, more=False)
+            last = shown[-1].position if shown else after.position
+            return CommitPage(shown, more=last < reach)
         return page
 
     @override

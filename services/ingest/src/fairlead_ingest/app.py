@@ -101,6 +101,7 @@ class Ingest:
             self._settings.nats,
             name="fairlead-ingest",
             timeout_s=self._settings.request_timeout_s,
+            append_patience_s=self._settings.patience_s,
         ) as eventlog:
             health.depend("nats", eventlog.complaint)
             self._context = CommandContext(eventlog, self._settings)

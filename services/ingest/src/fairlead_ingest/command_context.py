@@ -50,7 +50,11 @@ class CommandContext:
         self.eventlog = eventlog
         self.settings = settings
         self._cache = SessionCache(
-            eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=settings.cache_sessions_max
+            eventlog.log,
+            eventlog.snapshots,
+            SESSION_FOLD,
+            capacity=settings.cache_sessions_max,
+            bytes_max=settings.cache_bytes_max,
         )
         self.waker = Waker(eventlog, self._cache, settings.wake_timings)
         self.quotas = QuotaCheck(TenantTotalsReader(eventlog.requests), settings.config)
@@ -59,10 +63,15 @@ class CommandContext:
 
     async def load(self, at: Address) -> Session:
         """The session as it is now."""
-        return (await self.load_versioned(at)).state
+        return (await self.load_confirmed(at)).state
 
-    async def load_versioned(self, at: Address) -> Versioned[Session]:
-        """The session as it is now, and where its log ends. Raises SessionNotFound if it was purged unread."""
+    async def load_confirmed(self, at: Address) -> Versioned[Session]:
+        """The session as the leader of the log holds it. Raises SessionNotFound if it was purged unread."""
+        async with self._purged_is_missing(at):
+            return await self._cache.load_confirmed(at)
+
+    async def load_assumed(self, at: Address) -> Versioned[Session]:
+        """The session as a replica holds it, to write from: what is missing may exist nevertheless."""
         async with self._purged_is_missing(at):
             return await self._cache.load(at)
 

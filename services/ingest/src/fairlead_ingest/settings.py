@@ -42,6 +42,14 @@ class IngestSettings:
         return self.config.ingest.cache_sessions_max
 
     @property
+    def cache_bytes_max(self) -> int:
+        return self.config.ingest.cache_bytes_max
+
+    @property
+    def patience_s(self) -> float:
+        return self.config.nats.patience_s
+
+    @property
     def pending_inputs_max(self) -> int:
         return self.config.ingest.pending_inputs_max
 

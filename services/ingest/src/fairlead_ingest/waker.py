@@ -55,10 +55,10 @@ class Waker:
 
     async def _ensure_stop(self, at: Address) -> None:
         try:
-            session = (await self._cache.load(at)).state
+            session = (await self._cache.load_confirmed(at)).state
             if session.execution.owner is not None:
                 await asyncio.sleep(self._timings.honour_s)
-                session = (await self._cache.load(at)).state
+                session = (await self._cache.load_confirmed(at)).state
             if session.execution.interrupted:
                 await self._leave_wake(at)
         except (LogError, RecordError) as error:
@@ -93,7 +93,7 @@ class Waker:
 
     async def _is_moving(self, at: Address) -> bool:
         try:
-            return is_moving((await self._cache.load(at)).state)
+            return is_moving((await self._cache.load_confirmed(at)).state)
         except NewerCommit:
             return True  # A newer runner can read the session, and says whether it has work.
 

@@ -27,7 +27,9 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
     """Connect and consume wakes; at the end finish the current turns and hand the sessions over."""
     config = settings.config
     async with (
-        connect(settings.nats, name="fairlead-runner") as eventlog,
+        connect(
+            settings.nats, name="fairlead-runner", append_patience_s=config.nats.patience_s
+        ) as eventlog,
         clients(keepalive_max=config.runner.sessions_max) as get_client,
     ):
         health.depend("nats", eventlog.complaint)

@@ -52,8 +52,9 @@ def build_context(
         eventlog.snapshots,
         SESSION_FOLD,
         capacity=config.runner.cache_sessions_max,
+        bytes_max=config.runner.cache_bytes_max,
     )
-    session_writer = SessionWriter(eventlog.log, sessions, ids)
+    session_writer = SessionWriter(eventlog.log, sessions, ids, patience_s=config.nats.patience_s)
     eventlog.status.on_restore(session_writer.forget_all)
     return RunnerContext(
         runner=runner,

@@ -5,7 +5,7 @@ from typing import Final
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.service_command import send_service_command
-from fairlead_eventlog.session_cache import SessionCache
+from fairlead_eventlog.session_writer import SessionWriter
 from fairlead_runner.calls.requests import CallRequest, send_calls
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_schema import subjects
@@ -52,7 +52,7 @@ async def interrupt_children(eventlog: EventLog, at: Address, session: Session) 
 
 
 async def count_child_usage(
-    sessions: SessionCache[Session], at: Address, session: Session
+    reader: SessionWriter[Session], at: Address, session: Session
 ) -> tuple[SessionEvent, ...]:
     """The usage of children whose calls were settled without them. Raises LogUnavailable.
 
@@ -62,7 +62,8 @@ async def count_child_usage(
     children: dict[SessionId, Session] = {}
     while (child := next_unread(uncounted_children(session), children)) is not None:
         try:
-            children[child] = (await sessions.load(Address(at.tenant, child))).state
+            # Confirmed, because a replica that lags would show a child that used nothing.
+            children[child] = (await reader.read_confirmed(Address(at.tenant, child))).state
         except RecordError as error:
             extra = {"session_id": child, "reason": str(error)}
             log.warning("child session cannot be read: its usage is not counted", extra=extra)
@@ -76,7 +77,7 @@ async def notify_parent(context: RunnerContext, at: Address, session: Session) -
     if parent_id is None:
         return
     parent_at = Address(at.tenant, parent_id)
-    parent = (await context.sessions.load(parent_at)).state
+    parent = (await context.sessions.load_confirmed(parent_at)).state
     call = call_of_child(parent, session.id)
     if call is not None:
         request = CallRequest(call.assistant_message_id, call.call_id, len(call.grants))

@@ -10,6 +10,9 @@ from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.process_life import Nudge
 from fairlead_eventlog.quotas.running_quota import QuotaWait
+from fairlead_eventlog.replicas.patience import Patience
+from fairlead_eventlog.replicas.positions import parse_position
+from fairlead_eventlog.session_cache import Versioned
 from fairlead_runner.drain.drain import Drain
 from fairlead_runner.drain.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.metrics import DRAINS
@@ -24,6 +27,7 @@ from fairlead_service.quota_metrics import QUOTA_REACHED
 from fairlead_session.execution.rest import rest_rule
 from fairlead_session.execution.retry import retry_wait_s
 from fairlead_session.next_move import is_moving, starts_work
+from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +35,7 @@ log = logging.getLogger(__name__)
 # Deliveries do not count: a wake that waits for its turn is put back any number of times.
 DEFECTS_MAX: Final = 5
 DEFECTIVE_SESSIONS_MAX: Final = 4096
+WAKE_AGAIN_S: Final = 1.0
 
 
 class WakeHandler:
@@ -45,7 +50,7 @@ class WakeHandler:
     def nudge(self, nudge: Nudge) -> None:
         """Make the session's drain look at the log now."""
         if nudge.at in self._drains:
-            self._drains[nudge.at].nudge()
+            self._drains[nudge.at].nudge(nudge.position)
 
     def shutdown(self) -> None:
         """Let every drain finish its current turn and hand its session over."""
@@ -97,7 +102,7 @@ class WakeHandler:
     async def _drain(self, at: Address, job: Job) -> str:
         """Drain the session, and acknowledge its wake or return it for later."""
         context = self._context
-        versioned = await context.sessions.load(at)
+        versioned = await self._load(at, job)
         if versioned.state.profile is None:
             await job.ack()
             return "unknown"
@@ -119,6 +124,19 @@ class WakeHandler:
             return await self._drain_session(at, job, writer)
         finally:
             context.turn_quota.release(at.tenant, at, principal)
+
+    async def _load(self, at: Address, job: Job) -> Versioned[Session]:
+        """The session, at least as far as its wake names; without a position, to the leader's end.
+
+        Nobody says of a session that it does not exist before the leader of the log does.
+        """
+        sessions, position = self._context.sessions, parse_position(job.payload)
+        if position is None:
+            return await sessions.load_confirmed(at)
+        versioned = await sessions.load(at, reach=position)
+        if versioned.state.profile is None:
+            return await sessions.confirm(at, versioned)
+        return versioned
 
     async def _wait_for_quota(self, at: Address, job: Job, wait: QuotaWait) -> str:
         """Return the wake for later. Other sessions and other tenants go on meanwhile."""
@@ -158,7 +176,7 @@ class WakeHandler:
             raise
 
     async def _after_rest(self, at: Address, job: Job, writer: StagedWriter) -> None:
-        """Tell the parent, acknowledge the wake, read the log again, and wake if there is work.
+        """Tell the parent, acknowledge the wake, read to the leader's end, and wake if there is work.
 
         A prompt that came during the drain had its own wake refused, because there is at most one
         wake per session.
@@ -167,16 +185,25 @@ class WakeHandler:
             await notify_parent(self._context, at, writer.durable)
         await job.ack()
         before = writer.versioned.head
-        await writer.reload()
+        await writer.reload_confirmed()
         changed = writer.versioned.head != before
         execution = writer.durable.execution
         # What came during the cleanup of an interrupt is in the log already.
         rule = rest_rule(execution.rested)
         work = (changed or rule.ends_interrupt) and is_moving(writer.durable)
         if execution.owner is None and (work or rule.wakes_at_once):
-            position = writer.versioned.head.position
-            await self._context.eventlog.wakes.wake(at, position=position)
+            await self._wake_again(at, writer.versioned.head.position)
         await self._save_snapshot(at, writer)
+
+    async def _wake_again(self, at: Address, position: int) -> None:
+        """Leave a wake behind the acknowledged one.
+
+        A replicated queue removes that one a moment later, and refuses others until then.
+        """
+        patience = Patience(WAKE_AGAIN_S)
+        while not await self._context.eventlog.wakes.wake(at, position=position):
+            if not await patience.pause():
+                return  # Somebody else left a wake.
 
     async def _save_snapshot(self, at: Address, writer: StagedWriter) -> None:
         every = self._context.settings.config.runner.snapshot_events

@@ -116,7 +116,9 @@ class FailingLog(MemoryLog):
     """A log whose reads fail because of a defect."""
 
     @override
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+    async def read(
+        self, at: Address, *, after: Head, limit: int = 500, reach: int = 0
+    ) -> CommitPage:
         raise ZeroDivisionError("our fault")
 
 

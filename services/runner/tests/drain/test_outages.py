@@ -71,8 +71,8 @@ class SlowBody(httpx.AsyncByteStream):
 def failing_reads(log: WatchedLog) -> Iterator[None]:
     """Reads fail while the block runs."""
 
-    async def read(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
-        raise LogUnavailable(f"{at} {after} {limit}")
+    async def read(at: Address, *, after: Head, limit: int = 500, reach: int = 0) -> CommitPage:
+        raise LogUnavailable(f"{at} {after} {limit} {reach}")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log, "read", read)

@@ -204,10 +204,12 @@ class BrokenLog(WatchedLog):
     """A log where somebody else wrote to one session."""
 
     @override
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+    async def read(
+        self, at: Address, *, after: Head, limit: int = 500, reach: int = 0
+    ) -> CommitPage:
         if at.session_id == "ses_broken":
             raise MalformedCommit("strange thing")
-        return await super().read(at, after=after, limit=limit)
+        return await super().read(at, after=after, limit=limit, reach=reach)
 
 
 async def test_an_unreadable_session_is_buried_and_nothing_else_stops(world: World) -> None:
@@ -215,10 +217,9 @@ async def test_an_unreadable_session_is_buried_and_nothing_else_stops(world: Wor
     log = BrokenLog()
     broken = Address("default", "ses_broken")
     other = replace(world, log=log, eventlog=replace(world.eventlog, log=log))
-    await MemoryLog.append(
-        log, AT, "cmt_1", (Draft("evt_1", 1, CREATED), Draft("evt_2", 2, admitted("msg_1"))),
-        after=Head(0, 0),
-    )  # fmt: skip
+    first = (Draft("evt_1", 1, CREATED), Draft("evt_2", 2, admitted("msg_1")))
+    for at in (AT, broken):
+        await MemoryLog.append(log, at, "cmt_1", first, after=Head(0, 0))
     await other.wake(broken)
 
     await other.drain()

@@ -71,7 +71,11 @@ class ToolsService:
     async def work(self, health: Health) -> AsyncIterator[None]:
         """Connect, answer and run calls until the process ends. Then finish calls or hand them over."""
         async with (
-            connect(self._settings.nats, name="fairlead-tools") as eventlog,
+            connect(
+                self._settings.nats,
+                name="fairlead-tools",
+                append_patience_s=self._settings.config.nats.patience_s,
+            ) as eventlog,
             ToolServers(self._settings.config, self.registry).connect(),
         ):
             health.depend("nats", eventlog.complaint)

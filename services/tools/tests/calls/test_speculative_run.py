@@ -45,9 +45,11 @@ def record_reads(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> list[Head
     """Record from where the log is read from now on."""
     read, reads = harness.log.read, list[Head]()
 
-    async def read_and_record(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+    async def read_and_record(
+        at: Address, *, after: Head, limit: int = 500, reach: int = 0
+    ) -> CommitPage:
         reads.append(after)
-        return await read(at, after=after, limit=limit)
+        return await read(at, after=after, limit=limit, reach=reach)
 
     monkeypatch.setattr(harness.log, "read", read_and_record)
     return reads

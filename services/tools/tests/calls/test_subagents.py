@@ -27,7 +27,7 @@ from fairlead_session.calls.lifecycle import Failed
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.subagents import Subagents, SubagentTask
 from fairlead_tools.registry.tool import CallContext, CallFailed
-from services.tools.tests.conftest import AT, BEFORE, CREATOR, Harness
+from services.tools.tests.conftest import AT, CREATOR, Harness
 
 CHILD_AT = Address("default", child_of("ses_1", "msg_a", "call_1"))
 CONTEXT = CallContext(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
@@ -81,7 +81,7 @@ def subagents(harness: Harness, depth_max: int = 3) -> Subagents:
 
 async def test_a_session_is_made_and_prompted_once(harness: Harness) -> None:
     """However often the call is attended; the child gets what is left of the budget."""
-    await harness.write(*BEFORE, BudgetSet(cost=2.0), CALLED)
+    await harness.write(BudgetSet(cost=2.0), CALLED)
     ingest = Ingest(harness)
 
     for _ in range(3):
@@ -110,7 +110,7 @@ async def test_a_child_is_created_for_the_principal_of_its_parent(harness: Harne
 
 async def test_nobody_serves_and_the_call_waits(harness: Harness) -> None:
     """While ingest is away nothing is settled, so the request comes again."""
-    await harness.write(*BEFORE, CALLED)
+    await harness.write(CALLED)
 
     with pytest.raises(LogError):
         await subagents(harness).attend(CONTEXT, WORK)
@@ -118,7 +118,7 @@ async def test_nobody_serves_and_the_call_waits(harness: Harness) -> None:
 
 async def test_an_outage_of_ingest_does_not_fail_the_call(harness: Harness) -> None:
     """A9: an unavailable log passes, so the request comes again and starts the sub-agent then."""
-    await harness.write(*BEFORE, CALLED)
+    await harness.write(CALLED)
     ingest = Ingest(harness)
     ingest.refusals = [ServiceUnavailable("no leader", service="session.log")]
 
@@ -131,7 +131,7 @@ async def test_an_outage_of_ingest_does_not_fail_the_call(harness: Harness) -> N
 
 async def test_a_refused_sub_agent_fails_the_call(harness: Harness) -> None:
     """A9: the same command would be refused again."""
-    await harness.write(*BEFORE, CALLED)
+    await harness.write(CALLED)
     Ingest(harness).refusals = [InvalidRequest("no such agent")]
 
     with pytest.raises(CallFailed, match="The sub-agent cannot be started: no such agent"):
@@ -140,7 +140,7 @@ async def test_a_refused_sub_agent_fails_the_call(harness: Harness) -> None:
 
 async def test_an_unwanted_sub_agent_is_stopped_after_an_outage(harness: Harness) -> None:
     """A9: an outage leaves the request in its queue; a child that cannot be stopped fails nothing."""
-    await harness.write(*BEFORE, CALLED)
+    await harness.write(CALLED)
     ingest = Ingest(harness)
     await subagents(harness).attend(CONTEXT, WORK)
     ingest.refusals = [ServiceUnavailable("no leader", service="session.log")]
@@ -159,7 +159,7 @@ async def test_a_call_that_was_settled_meanwhile_stops_what_it_began(harness: Ha
     settled = ToolFailed(
         assistant_message_id="msg_a", call_id="call_1", error=error, provider=Executor()
     )
-    await harness.write(*BEFORE, CALLED)
+    await harness.write(CALLED)
     ingest = Ingest(harness, meanwhile=(settled,))
 
     outcome = await subagents(harness).attend(CONTEXT, WORK)
@@ -170,7 +170,7 @@ async def test_a_call_that_was_settled_meanwhile_stops_what_it_began(harness: Ha
 
 async def test_nothing_is_made_for_a_session_that_was_purged(harness: Harness) -> None:
     """H-29: the purge came between the decision and the creation of the child."""
-    await harness.write(*BEFORE, CALLED)
+    await harness.write(CALLED)
     await harness.write(SessionPurged())
     ingest = Ingest(harness)
 
@@ -180,7 +180,7 @@ async def test_nothing_is_made_for_a_session_that_was_purged(harness: Harness) -
 
 async def test_what_an_abandoned_call_began_is_stopped(harness: Harness) -> None:
     """A worker died right after it created the child of a call that is settled by now."""
-    await harness.write(*BEFORE, CALLED)
+    await harness.write(CALLED)
     ingest = Ingest(harness)
     await subagents(harness).stop_child(AT, "msg_a", "call_1")
     assert ingest.commands == []
@@ -196,7 +196,7 @@ async def test_sub_agents_end_somewhere(harness: Harness) -> None:
     above = SessionCreated(
         title="t", project_id="p", location=LocationRef(directory="/w"), parent_id="ses_0"
     )
-    await harness.write(above, *BEFORE[1:], CALLED)
+    await harness.write(above, CALLED)
     ingest = Ingest(harness)
 
     with pytest.raises(CallFailed, match="nested 1 deep"):

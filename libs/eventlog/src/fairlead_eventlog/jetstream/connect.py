@@ -22,6 +22,7 @@ from fairlead_eventlog.jetstream.streams.client_consumers import JetStreamClient
 from fairlead_eventlog.jetstream.streams.dead_letters import JetStreamDeadLetters
 from fairlead_eventlog.jetstream.streams.feed import JetStreamFeed
 from fairlead_eventlog.jetstream.streams.outputs import JetStreamOutputs
+from fairlead_eventlog.jetstream.streams.patient_append import PATIENCE_S
 from fairlead_eventlog.jetstream.streams.session_log import JetStreamLog
 from fairlead_eventlog.jetstream.streams.shards import JetStreamShards
 from fairlead_eventlog.jetstream.streams.timers import JetStreamTimers
@@ -76,33 +77,46 @@ async def open_link(
 
 @asynccontextmanager
 async def connect(
-    address: NatsAddress, *, name: str, timeout_s: float = 5.0
+    address: NatsAddress,
+    *,
+    name: str,
+    timeout_s: float = 5.0,
+    append_patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[EventLog]:
-    """Every port over one connection."""
+    """Every port over one connection.
+
+    An append is repeated for `append_patience_s`, so that it outlives the election of a leader.
+    """
     async with open_link(address, name=name, timeout_s=timeout_s) as link:
         status = JetStreamLogStatus(link)
-        ports = EventLog(
-            log=JetStreamLog(link, status),
-            status=status,
-            shards=JetStreamShards(link),
-            wakes=JetStreamWakes(link),
-            work=JetStreamWorkQueues(link),
-            timers=JetStreamTimers(link),
-            liveness=NatsLiveness(link),
-            snapshots=JetStreamSnapshots(link),
-            message_ids=JetStreamMessageIds(link),
-            receipts=JetStreamReceipts(link),
-            tool_registrations=JetStreamToolRegistrations(link),
-            sources=JetStreamSources(link),
-            deltas=NatsDeltas(link),
-            outputs=JetStreamOutputs(link),
-            requests=NatsRequests(link),
-            feed=JetStreamFeed(link),
-            client_consumers=JetStreamClientConsumers(link),
-            dead_letters=JetStreamDeadLetters(link),
-            approvals=JetStreamApprovals(link),
-            stream_sizes=JetStreamStreamSizes(link),
-            complaint=link.complaint,
-        )
         async with status.keep_reading():
-            yield ports
+            yield open_ports(link, status, append_patience_s=append_patience_s)
+
+
+def open_ports(
+    link: NatsLink, status: JetStreamLogStatus, *, append_patience_s: float = PATIENCE_S
+) -> EventLog:
+    """Every port over a connection."""
+    return EventLog(
+        log=JetStreamLog(link, status, append_patience_s=append_patience_s),
+        status=status,
+        shards=JetStreamShards(link),
+        wakes=JetStreamWakes(link),
+        work=JetStreamWorkQueues(link),
+        timers=JetStreamTimers(link),
+        liveness=NatsLiveness(link),
+        snapshots=JetStreamSnapshots(link),
+        message_ids=JetStreamMessageIds(link),
+        receipts=JetStreamReceipts(link),
+        tool_registrations=JetStreamToolRegistrations(link),
+        sources=JetStreamSources(link),
+        deltas=NatsDeltas(link),
+        outputs=JetStreamOutputs(link),
+        requests=NatsRequests(link),
+        feed=JetStreamFeed(link),
+        client_consumers=JetStreamClientConsumers(link),
+        dead_letters=JetStreamDeadLetters(link),
+        approvals=JetStreamApprovals(link),
+        stream_sizes=JetStreamStreamSizes(link),
+        complaint=link.complaint,
+    )

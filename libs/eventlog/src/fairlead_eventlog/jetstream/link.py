@@ -42,6 +42,11 @@ _NO_ROOM: Final = ("maximum bytes exceeded", "insufficient", "no space left")
 # that is too large. The feed also adds a few fields to each event.
 HEADROOM_BYTES: Final = 4096
 
+# A direct get ends with one of these: nothing there, or the end of what is there. Every other
+# status (no responders, a timeout, too many subjects) says nothing about what is stored.
+_READ_ENDED: Final = frozenset({"404", "204"})
+PATTERN_BATCH: Final = 256
+
 EXPECTED_LAST: Final = "Nats-Expected-Last-Subject-Sequence"
 MESSAGE_ID: Final = "Nats-Msg-Id"
 TIME_STAMP: Final = "Nats-Time-Stamp"
@@ -191,11 +196,16 @@ class NatsLink:
             raise LogUnavailable(str(error) or type(error).__name__) from error
 
     async def store(
-        self, subject: str, body: bytes, *, headers: dict[str, str] | None = None
+        self,
+        subject: str,
+        body: bytes,
+        *,
+        headers: dict[str, str] | None = None,
+        timeout_s: float | None = None,
     ) -> int:
         """Publish into a stream; the answer is the sequence. Raises ServerRefusal and what request raises."""
-        answer = _parse_answer((await self.request(subject, body, headers=headers)).data)
-        return int(answer["seq"])
+        answer = await self.request(subject, body, headers=headers, timeout_s=timeout_s)
+        return int(_parse_answer(answer.data)["seq"])
 
     async def api(self, verb: str, body: object = None) -> dict[str, Any]:
         """Call JetStream's own API. Raises ServerRefusal, StreamMissing, LogUnavailable."""
@@ -237,14 +247,28 @@ class NatsLink:
     async def read_subject(
         self, stream: str, subject: str, *, first: int, batch: int
     ) -> tuple[list[StoredMessage], int]:
-        """Up to `batch` messages of one exact subject from `first` on, and how many remain."""
+        """Up to `batch` messages of one exact subject from `first` on, and how many remain.
+
+        Any replica answers, so the newest messages may be missing. Raises LogUnavailable.
+        """
         query = {"seq": first, "next_by_subj": subject, "batch": batch}
         return await self._direct_get(stream, query)
 
     async def last_by_pattern(self, stream: str, subject: str) -> list[StoredMessage]:
-        """The last message of every subject that fits a pattern; at most 1,024 subjects."""
-        messages, _ = await self._direct_get(stream, {"multi_last": [subject]})
-        return messages
+        """The message of every subject that fits a pattern, of a stream that keeps one of each.
+
+        The server refuses a pattern of more than 1,024 subjects at once, so this reads in pages.
+        """
+        found: dict[str, StoredMessage] = {}
+        first, remaining = 1, 1
+        while remaining:
+            page, remaining = await self.read_subject(
+                stream, subject, first=first, batch=PATTERN_BATCH
+            )
+            found |= {message.subject: message for message in page}
+            first = page[-1].sequence + 1 if page else first
+            remaining = remaining if page else 0
+        return list(found.values())
 
     async def _direct_get(
         self, stream: str, query: dict[str, Any]
@@ -254,15 +278,15 @@ class NatsLink:
 
         async def receive(msg: Msg) -> None:
             headers = msg.headers or {}
-            if not msg.data and "Status" in headers:
-                if not done.done():
-                    done.set_result(int(headers.get("Nats-Num-Pending", "0")))
+            if "Nats-Sequence" in headers:
+                subject, sequence = headers["Nats-Subject"], int(headers["Nats-Sequence"])
+                messages.append(StoredMessage(subject, sequence, msg.data, headers))
+            elif done.done():
                 return
-            messages.append(
-                StoredMessage(
-                    headers["Nats-Subject"], int(headers["Nats-Sequence"]), msg.data, headers
-                )
-            )
+            elif headers.get("Status") in _READ_ENDED:
+                done.set_result(int(headers.get("Nats-Num-Pending", "0")))
+            else:
+                done.set_exception(_read_failure(stream, headers))
 
         reply, close = self.open_reply_subject(receive)
         try:
@@ -295,6 +319,15 @@ def stream_error(error: ServerRefusal, stream: str) -> Exception:
     if any(words in error.description for words in _NO_ROOM):
         return StoreFull(stream, str(error))
     return LogUnavailable(str(error))
+
+
+def _read_failure(stream: str, headers: dict[str, str]) -> LogUnavailable:
+    status, description = headers.get("Status", "no status"), headers.get("Description", "")
+    if status == "503":
+        return LogUnavailable(
+            f"nobody serves {stream} now: it has no leader, or `fairlead provision` has not run"
+        )
+    return LogUnavailable(f"{stream} cannot be read now: {status} {description}".rstrip())
 
 
 def _parse_answer(data: bytes) -> dict[str, Any]:

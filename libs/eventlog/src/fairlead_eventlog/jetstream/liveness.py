@@ -9,8 +9,8 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import (
     NatsLink,
 )
-from fairlead_eventlog.positions import POSITION_HEADER, parse_position
 from fairlead_eventlog.process_life import Nudge, OnNudge, PingResult
+from fairlead_eventlog.replicas.positions import POSITION_HEADER, parse_position
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 

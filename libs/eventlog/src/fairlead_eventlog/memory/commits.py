@@ -22,7 +22,7 @@ class UnreadableCommit(NamedTuple):
 def parse_entry(entry: LogEntry) -> StoredCommit | UnreadableCommit:
     """The commit of an entry."""
     try:
-        return StoredCommit(entry.position, decode(entry.payload))
+        return StoredCommit(entry.position, decode(entry.payload), len(entry.payload))
     except RecordError as error:
         return UnreadableCommit(entry.position, error, claimed_seq(entry.payload))
 

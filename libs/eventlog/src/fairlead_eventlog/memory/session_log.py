@@ -16,6 +16,7 @@ from fairlead_eventlog.ports import (
     LogEntry,
     StoredCommit,
 )
+from fairlead_eventlog.replicas.commit_order import CommitOrder
 from fairlead_eventlog.status.log_status import LogStatusRegister, require_finalised
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
 from fairlead_schema import subjects
@@ -49,7 +50,7 @@ class MemoryLog:
     ) -> StoredCommit:
         require_finalised(drafts, self._status.current.level)
         commits = self._sessions[at]
-        current = commits[-1].position if commits else 0
+        current = await self.last_commit_position(at)
         if current != after.position:
             for commit in commits:
                 if isinstance(commit, StoredCommit) and commit.commit.id == commit_id:
@@ -76,7 +77,15 @@ class MemoryLog:
         entries = self.entries[subjects.shard(at.session_id)]
         self._sessions[at] = [parse_entry(entry) for entry in entries if entry.at == at]
 
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+    async def last_commit_position(self, at: Address) -> int:
+        commits = self._sessions[at]
+        return commits[-1].position if commits else 0
+
+    async def read(
+        self, at: Address, *, after: Head, limit: int = 500, reach: int = 0
+    ) -> CommitPage:
+        # This log has one replica, which never lags: it reads as far as there is something.
+        assert reach >= 0
         rest = [item for item in self._sessions[at] if item.position > after.position]
         unreadable = (i for i, item in enumerate(rest) if isinstance(item, UnreadableCommit))
         # A page ends before an unreadable commit. A page that starts with one raises its error.
@@ -101,15 +110,14 @@ class MemoryLog:
         return last.head
 
     async def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
-        head = await self.locate(at, after)
+        order = CommitOrder(self, at, await self.locate(at, after))
         while True:
-            page = await self.read(at, after=head)
+            page = await self.read(at, after=order.head)
             for stored in page.commits:
-                head = stored.head
-                if head.seq > after:
+                if await order.accept(stored) and stored.head.seq > after:
                     yield stored
             async with self._appended:
-                if not (await self.read(at, after=head, limit=1)).commits:
+                if not (await self.read(at, after=order.head, limit=1)).commits:
                     await self._appended.wait()
 
     async def erase(self, at: Address, *, before: int | None = None) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from fairlead_eventlog.memory.work_queues import MemoryQueue
 from fairlead_eventlog.ports import Job
-from fairlead_eventlog.positions import encode_position
+from fairlead_eventlog.replicas.positions import encode_position
 from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address

@@ -22,6 +22,7 @@ class NatsConfig(Section):
     tls_key: str | None = None
     inbox_prefix: str = Field(default=INBOX_ROOT, pattern=r"^_INBOX[A-Za-z0-9_:.-]*$")
     request_timeout_s: float = Field(default=5.0, gt=0)
+    patience_s: float = Field(default=15.0, gt=0)
     replicas: int = Field(default=1, ge=1, le=5)
 
     @field_validator("nkey_file", "creds_file", "tls_ca", "tls_cert", "tls_key", mode="before")
@@ -103,6 +104,7 @@ class GatewayConfig(Section):
 
 class IngestConfig(Section):
     cache_sessions_max: int = Field(default=4096, gt=0)
+    cache_bytes_max: int = Field(default=256 * 1024 * 1024, gt=0)
     pending_inputs_max: int = Field(default=1000, gt=0)
     prompt_bytes_max: int = Field(default=768 * 1024, gt=0)
 
@@ -114,6 +116,7 @@ class RunnerConfig(Section):
     observe_timeout_s: float = Field(default=5.0, gt=0)
     sessions_max: int = Field(default=256, gt=0)
     cache_sessions_max: int = Field(default=4096, gt=0)
+    cache_bytes_max: int = Field(default=256 * 1024 * 1024, gt=0)
     snapshot_events: int = Field(default=200, gt=0)
     grace_s: float = Field(default=20.0, gt=0)
     turns_max: int = Field(default=25, gt=0)

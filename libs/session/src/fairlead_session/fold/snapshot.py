@@ -12,6 +12,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from fairlead_schema.events import ExecutionClaimed
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 from fairlead_session.fold.evolve import evolve
@@ -71,4 +72,18 @@ def _shape() -> str:
     return sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:16]
 
 
-SESSION_FOLD: Final = SessionFold(lambda at: Session(id=at.session_id), evolve, freeze, thaw)
+def evolve_in_order(session: Session, recorded: Recorded) -> Session:
+    """Apply one event of a log, whose claims have growing generations.
+
+    A claim of an old generation is no runner's: whoever claims has read the last claim.
+    """
+    event = recorded.event
+    if type(event) is ExecutionClaimed:
+        generation, last = event.generation, session.execution.generation
+        assert generation > last, f"claim {generation} after {last}"
+    return evolve(session, recorded)
+
+
+SESSION_FOLD: Final = SessionFold(
+    lambda at: Session(id=at.session_id), evolve_in_order, freeze, thaw
+)

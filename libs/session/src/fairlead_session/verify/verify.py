@@ -6,7 +6,10 @@ mistakes.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final, TypeAlias
+
+from pydantic_core import to_json
 
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -32,7 +35,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import EventId, MessageId, RunnerId
 from fairlead_schema.prompt import Delivery
-from fairlead_schema.record import Recorded
+from fairlead_schema.record import Recorded, event_json
 from fairlead_session.verify.asks import AskRules
 from fairlead_session.verify.turn import BlockRules, CallRules, StepRules
 
@@ -45,6 +48,8 @@ class Violation:
     rule: str
     detail: str
 
+
+DIGEST_BYTES: Final = 16
 
 Findings: TypeAlias = Iterator[tuple[str, str]]
 
@@ -212,27 +217,30 @@ class LogReading:
         )
         self.purged = False
         self._seq = 0
-        self._ids: set[EventId] = set()
+        self._digests: dict[EventId, bytes] = {}
 
     def read(self, recorded: Recorded) -> tuple[Violation, ...]:
-        """The rules that the next event breaks."""
+        """The rules that the next event breaks. An exact repeat of an earlier event breaks none."""
+        digest = sha256(to_json(event_json(recorded))).digest()[:DIGEST_BYTES]
+        if self._digests.get(recorded.id) == digest:
+            return ()
         findings = [*self._check_order(recorded), *self.asks.check_caller(recorded)]
         for rule in self._rules:
             findings.extend(rule.check(recorded.event))
+        self._digests[recorded.id] = digest
         return tuple(Violation(recorded.seq, name, detail) for name, detail in findings)
 
     def _check_order(self, recorded: Recorded) -> Findings:
-        first, purged = not self._ids, isinstance(recorded.event, SessionPurged)
+        first, purged = not self._digests, isinstance(recorded.event, SessionPurged)
         if recorded.seq != self._seq + 1 and not (first and purged):
             yield "sequence", f"{recorded.seq} follows {self._seq}"
-        if recorded.id in self._ids:
+        if recorded.id in self._digests:
             yield "event-id", f"{recorded.id} stands here a second time"
         if self.purged:
             yield "purged-last", f"{recorded.event.type} follows the session's last word"
         elif isinstance(recorded.event, SessionCreated) != first and not (first and purged):
             yield "created-first", f"{recorded.event.type} at the beginning or creation later"
         self._seq = recorded.seq
-        self._ids.add(recorded.id)
         self.purged = self.purged or purged
 
 

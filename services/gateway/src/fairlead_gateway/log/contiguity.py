@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from fairlead_eventlog.ports import START, CommitPage, Head, SessionLog, StoredCommit
+from fairlead_eventlog.replicas.commit_order import CommitOrder
 from fairlead_gateway.http.sse import auto_close
 from fairlead_schema.errors import SessionUnreadable
 from fairlead_schema.record import MalformedCommit, RecordError
@@ -24,20 +25,21 @@ def next_seq(seq: int, stored: StoredCommit) -> int:
 async def read_contiguous(
     log: SessionLog, at: Address, *, after: Head, limit: int, ahead: bool = False
 ) -> AsyncIterator[StoredCommit]:
-    """The commits after a head up to the end of the log now. Raises SessionUnreadable at a gap.
+    """The commits after a head up to the end of the log now, without exact repeats.
 
+    Raises SessionUnreadable where a commit cannot be read or cannot follow.
     With `ahead` the next page is under way while the caller handles the last one.
     """
-    seq = after.seq
+    order = CommitOrder(log, at, after)
     pages = _read_pages(log, at, after=after, limit=limit, ahead=ahead)
     try:
         async with auto_close(pages):
             async for page in pages:
                 for stored in page.commits:
-                    seq = next_seq(seq, stored)
-                    yield stored
+                    if await order.accept(stored):
+                        yield stored
     except RecordError as error:
-        raise SessionUnreadable(seq + 1, str(error)) from error
+        raise SessionUnreadable(order.head.seq + 1, str(error)) from error
 
 
 async def _read_pages(

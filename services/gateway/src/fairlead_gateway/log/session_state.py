@@ -16,7 +16,7 @@ from fairlead_session.state.session import Session
 
 async def load_session(runtime: Runtime, at: Address) -> Session:
     """The session as the log holds it. Raises SessionNotFound, ServiceUnavailable or LogError."""
-    return _require_session(await _session_cache(runtime).load(at)).state
+    return _require_session(await _session_cache(runtime).load_confirmed(at)).state
 
 
 async def load_readable(runtime: Runtime, at: Address) -> Readable[Session]:
@@ -51,7 +51,7 @@ async def _follow_until(
     runtime: Runtime, at: Address, condition: Callable[[Session], bool]
 ) -> None:
     cache = _session_cache(runtime)
-    session = await cache.load(at)
+    session = await cache.load_confirmed(at)
     if condition(_require_session(session).state):
         return
     async with auto_close(runtime.nats().log.tail(at, after=session.head.seq)) as tail:

@@ -39,9 +39,10 @@ class PendingDeliveries:
     async def _look_up(self, at: Address, message_id: MessageId) -> Delivery:
         delivery: Delivery = "steer"
         head, more = START, True
+        reach = await self._log.last_commit_position(at)
         while more:
             try:
-                commits, more = await self._log.read(at, after=head)
+                commits, more = await self._log.read(at, after=head, reach=reach)
             except RecordError:
                 break  # An unreadable log must not stop the other sessions of the shard.
             for recorded in (event for stored in commits for event in stored.commit.events):

@@ -24,6 +24,8 @@ class DecodedEntry(NamedTuple):
     reason: str | None = None
     is_newer: bool = False
     """Whether a newer release wrote the entry and can read it."""
+    repeats: bool = False
+    """Whether an earlier entry of the session is the same commit: it changes nothing."""
 
 
 def decode_entry(entry: LogEntry) -> DecodedEntry:

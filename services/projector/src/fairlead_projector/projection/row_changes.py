@@ -3,7 +3,7 @@
 An unreadable commit breaks its own session and nothing else. The row says why.
 """
 
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias, get_args
 
@@ -27,6 +27,7 @@ from fairlead_projector.projection.rows import (
 )
 from fairlead_projector.projection.tenant_totals import SessionShare, TenantChange
 from fairlead_schema.events import (
+    ExecutionClaimed,
     InputCancelled,
     InputEdited,
     PromptAdmitted,
@@ -138,11 +139,11 @@ def fold_batch(
             continue
         if session and session.row.broken is not None:
             continue
-        reason = decoded.reason or _sequence_error(session, decoded.events)
+        reason = decoded.reason or _sequence_error(session, decoded)
         session = session or ProjectedSession(session_row.unreadable_row(at, position))
-        if reason is None:
+        if reason is None and not decoded.repeats:
             _apply_commit(session, decoded, changes)
-        else:
+        elif reason is not None:
             session.row.broken, session.row.seq = reason, max(session.row.seq, 1)
             session.row.broken_by = release_name()
             changes.broken.append(BrokenEntry(decoded.entry, reason, decoded.is_newer))
@@ -160,13 +161,24 @@ def _create_session(decoded: DecodedEntry) -> ProjectedSession | None:
     return None if row is None else ProjectedSession(row)
 
 
-def _sequence_error(session: ProjectedSession | None, events: Sequence[Recorded]) -> str | None:
-    """Why these events do not follow the last one; None if they do. Seqs have no gaps."""
+def _sequence_error(session: ProjectedSession | None, decoded: DecodedEntry) -> str | None:
+    """Why the events of an entry do not follow the last one; None if they do. Seqs have no gaps.
+
+    Generations grow: a claim of an old one is no writer's.
+    """
+    events = decoded.events
     if session is None:
         return f"the log begins with {events[0].event.type}, not with session.created"
+    if decoded.repeats:
+        return None
+    generation = session.row.execution.generation
     for expected, recorded in enumerate(events, start=session.row.seq + 1):
         if recorded.seq != expected:
             return f"expected event {expected}, found {recorded.seq}"
+        if isinstance(recorded.event, ExecutionClaimed):
+            if recorded.event.generation <= generation:
+                return f"claim {recorded.event.generation} after {generation}"
+            generation = recorded.event.generation
     return None
 
 

@@ -2,12 +2,13 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from psycopg import Error
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.ports import LogEntry
+from fairlead_eventlog.ports import LogEntry, SessionLog, StoredCommit
+from fairlead_eventlog.replicas.commit_order import is_repeat
 from fairlead_projector import metrics
 from fairlead_projector.errors import ShardFenced
 from fairlead_projector.projection import log_entries, row_changes, tenant_totals
@@ -24,6 +25,7 @@ from fairlead_projector.restore import (
     resume_mark,
 )
 from fairlead_schema import subjects
+from fairlead_schema.record import RecordError, decode
 from fairlead_schema.subjects import Address
 
 log = logging.getLogger(__name__)
@@ -121,6 +123,8 @@ class ShardWriter:
         started = time.perf_counter()
         addresses = [decoded.entry.at for decoded in batch]
         sessions = await self.store.load(addresses, row_changes.named_messages(batch))
+        seqs = {at: session.row.seq for at, session in sessions.items()}
+        batch = await mark_repeats(self.eventlog.log, batch, seqs)
         changes = row_changes.fold_batch(sessions, batch)
         async with self.store.apply(changes, after=self.mark.position, mark=mark):
             await self._add_dead_letters(changes.broken)
@@ -156,3 +160,32 @@ def _split_after_reverts(batch: Sequence[DecodedEntry]) -> Iterator[Sequence[Dec
         if index == len(batch) or row_changes.is_revert(decoded):
             yield batch[start:index]
             start = index
+
+
+async def mark_repeats(
+    log: SessionLog, batch: Sequence[DecodedEntry], seqs: Mapping[Address, int]
+) -> Sequence[DecodedEntry]:
+    """Mark the entries that repeat an earlier commit. `seqs` are the last events of the sessions.
+
+    Only an entry that claims a place before the last event is looked up in the log.
+    """
+    marked, seqs = list[DecodedEntry](), dict(seqs)
+    for decoded in batch:
+        at, seq = decoded.entry.at, seqs.get(decoded.entry.at, 0)
+        is_stale = bool(decoded.events) and decoded.events[0].seq <= seq
+        if is_stale and await _is_repeat(log, decoded, seq):
+            marked.append(decoded._replace(repeats=True))
+            continue
+        marked.append(decoded)
+        if decoded.events:
+            seqs[at] = decoded.events[-1].seq
+    return marked
+
+
+async def _is_repeat(log: SessionLog, decoded: DecodedEntry, seq: int) -> bool:
+    position, at, payload = decoded.entry
+    try:
+        stored = StoredCommit(position, decode(payload), len(payload))
+        return await is_repeat(log, at, stored, seq=seq, last=None)
+    except RecordError:
+        return False

@@ -57,8 +57,9 @@ class Drain:
         """Finish the current turn, then hand the session over."""
         self._parts.waiter.shutdown()
 
-    def nudge(self) -> None:
-        """Look at the log again: another writer has news for this drain."""
+    def nudge(self, position: int | None) -> None:
+        """Look at the log again: another writer has news for this drain, up to a position."""
+        self._writer.expect(position)
         self._parts.waiter.nudged.set()
 
     async def give_up(self, reason: str) -> None:

@@ -19,7 +19,7 @@ class MovePlanner:
     async def next_move(self) -> Move:
         """Stage the usage of sub-agents, then decide."""
         context, writer = self._context, self._writer
-        writer.stage(*await count_child_usage(context.sessions, writer.at, writer.session))
+        writer.stage(*await count_child_usage(context.session_writer, writer.at, writer.session))
         usage = await context.tenant_usage.load(writer.at.tenant)
         limits = context.settings.limits(writer.session, usage)
         return next_move(writer.session, limits, opening=self.opening)

@@ -10,7 +10,7 @@ from fairlead_eventlog.session_cache import Versioned
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
 from fairlead_runner.metrics import count_epoch_change
 from fairlead_schema.events import SessionEvent
-from fairlead_schema.ids import RunnerId
+from fairlead_schema.ids import CommitId, RunnerId
 from fairlead_schema.record import Draft, record
 from fairlead_schema.subjects import Address
 from fairlead_session.execution.ownership import owns
@@ -38,6 +38,8 @@ class StagedWriter:
         self.opened_seq = versioned.state.seq
         self._versioned = versioned
         self._staged: tuple[Draft, ...] = ()
+        self._commit_id: CommitId | None = None
+        self._expected_position = 0
         self._session_writer = session_writer
 
     @property
@@ -55,12 +57,16 @@ class StagedWriter:
         drafts = self._session_writer.drafts(events)
         for recorded in record(drafts, after=self.session.seq):
             self.session = evolve(self.session, recorded)
-        self._staged = (*self._staged, *drafts)
+        self._staged, self._commit_id = (*self._staged, *drafts), None
 
     def unstage(self) -> None:
         """Drop the staged events."""
-        self._staged = ()
+        self._staged, self._commit_id = (), None
         self.session = self.durable
+
+    def expect(self, position: int | None) -> None:
+        """Another process has seen the log at a position: the next reload reads at least so far."""
+        self._expected_position = max(self._expected_position, position or 0)
 
     async def commit(self) -> None:
         """Write everything staged, or nothing. Raises StaleDecision."""
@@ -70,10 +76,15 @@ class StagedWriter:
         async with self._session_writer.lock(self.at):
             if self._versioned is not before:
                 raise StaleDecision  # A fact was written or the log was read in the meantime.
+            # The id stays through all tries, so a try with an unknown outcome is not written twice.
+            self._commit_id = self._commit_id or self._session_writer.commit_id()
             try:
-                after = await self._session_writer.append(self.at, before, staged, folded=folded)
-            except AppendConflict:
-                self._adopt(await self._session_writer.read(self.at, base=before))
+                after = await self._session_writer.append(
+                    self.at, before, staged, commit_id=self._commit_id, folded=folded
+                )
+            except AppendConflict as conflict:
+                reach = conflict.actual or 0
+                self._adopt(await self._session_writer.read(self.at, base=before, reach=reach))
                 raise StaleDecision from None
             self._adopt(after)
         count_epoch_change(before.state.epoch, self.durable.epoch)
@@ -100,11 +111,17 @@ class StagedWriter:
             raise OwnershipLost(self.at.session_id)
 
     async def reload(self) -> None:
-        """Read the session up to its present, and drop the staged events."""
+        """Read what is new in the session, and drop the staged events."""
         async with self._session_writer.lock(self.at):
-            self._adopt(await self._session_writer.read(self.at, base=self._versioned))
+            reach = self._expected_position
+            self._adopt(await self._session_writer.read(self.at, base=self._versioned, reach=reach))
+
+    async def reload_confirmed(self) -> None:
+        """Read the session up to the leader's end of the log, and drop the staged events."""
+        async with self._session_writer.lock(self.at):
+            self._adopt(await self._session_writer.read_confirmed(self.at, base=self._versioned))
 
     def _adopt(self, versioned: Versioned[Session]) -> None:
         self._versioned = versioned
         self.session = versioned.state
-        self._staged = ()
+        self._staged, self._commit_id = (), None

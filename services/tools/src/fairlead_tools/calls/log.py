@@ -1,5 +1,6 @@
 """How a worker reads and writes the sessions whose calls it runs."""
 
+from math import inf
 from typing import Final
 
 from fairlead_eventlog.connection import EventLog
@@ -28,12 +29,11 @@ class CallLog:
     """
 
     def __init__(self, eventlog: EventLog, *, retry_s: float = RETRY_S) -> None:
-        self._log = eventlog.log
         self._cache = SessionCache(
             eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=CACHE_SESSIONS_MAX
         )
         self._writer = SessionWriter(
-            eventlog.log, self._cache, ids, wait_for_log=True, retry_s=retry_s
+            eventlog.log, self._cache, ids, patience_s=inf, retry_s=retry_s
         )
         eventlog.status.on_restore(self._writer.forget_all)
 
@@ -68,9 +68,5 @@ class CallLog:
         return None if profile is None else profile.location
 
     async def read(self, at: Address) -> Session:
-        """The session as it is now. Does not wait for a commit of this process."""
-        return (await self._writer.read(at)).state
-
-    async def is_stale(self, at: Address, session: Session) -> bool:
-        """Whether the leader of the log has more events than a session that was just read."""
-        return (await self._log.head(at)).seq > session.seq
+        """The session as the leader of the log holds it. Does not wait for a commit of this process."""
+        return (await self._writer.read_confirmed(at)).state

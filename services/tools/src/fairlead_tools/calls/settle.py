@@ -45,8 +45,6 @@ from fairlead_tools.registry.tool import Deferred
 
 log = logging.getLogger(__name__)
 
-# How soon a request comes again whose session was read from a server that lags behind.
-STALE_RECHECK_S: Final = 0.2
 REASON_LENGTH_MAX: Final = 1000
 # A runner whose clock is late must find the deadline passed.
 DEADLINE_MARGIN_MS: Final = 1000
@@ -159,9 +157,6 @@ class SettlePhase:
 
     async def _finish_asked(self, request: TakenRequest, session: Session) -> Handled:
         """Drop the request, and tell the owner: nobody waits for a person. The answer requests anew."""
-        if await self._log.is_stale(request.at, session):
-            # The log may hold the answer, and this may be the request that the answer brought.
-            return Handled("behind", PutBack(STALE_RECHECK_S))
         await self._nudge_owner(request.at, session)
         return Handled("asked")
 
@@ -172,8 +167,6 @@ class SettlePhase:
         it left a sub-agent at work. An interrupted session may have no owner that settles its calls.
         """
         at = request.at
-        if await self._log.is_stale(at, session):
-            return Handled("behind", PutBack(STALE_RECHECK_S))
         if session.profile is None:
             await self.remove_outputs(at)
         is_repeated = request.deliveries > 1

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.service_command import send_service_command
 from fairlead_schema import subjects
 from fairlead_schema.errors import Refused
@@ -56,11 +55,7 @@ class Subagents:
         at = Address(context.at.tenant, child_of(context.at.session_id, *_call_key(context)))
         child = await self._log.read(at)
         if first_prompt(child.id) in child.inbox.admissions:
-            answer = await self._answer(at, child)
-            if answer is None and await self._log.is_stale(at, child):
-                # This may be the request that the child's answer brought: it must come again.
-                raise LogUnavailable(f"{child.id} was read from a server that lags behind")
-            return answer
+            return await self._answer(at, child)
         parent = await self._log.read(context.at)
         if find_call(parent, *_call_key(context)) is None:
             return UNWANTED

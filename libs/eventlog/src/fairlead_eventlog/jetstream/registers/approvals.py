@@ -15,10 +15,12 @@ from fairlead_eventlog.jetstream.link import (
     ServerRefusal,
     stream_error,
 )
+from fairlead_eventlog.replicas.patience import Patience
 from fairlead_eventlog.streams import APPROVALS
 from fairlead_schema.ids import TenantId
 
-WRITE_TRIES: Final = 32
+# How long a change is tried again while other writers change the same project.
+PATIENCE_S: Final = 15.0
 
 _SAVED: Final[TypeAdapter[SavedPermissions]] = TypeAdapter(SavedPermissions)
 
@@ -66,7 +68,8 @@ class JetStreamApprovals:
     async def _change(
         self, subject: str, change: Callable[[SavedPermissions], SavedPermissions]
     ) -> None:
-        for _ in range(WRITE_TRIES):
+        patience = Patience(PATIENCE_S)
+        while True:
             saved, revision = await self._load(subject)
             wanted = change(saved)
             if wanted == saved:
@@ -77,11 +80,13 @@ class JetStreamApprovals:
             except ServerRefusal as refusal:
                 if refusal.code not in WRONG_LAST_SEQUENCE:
                     raise stream_error(refusal, APPROVALS.name) from refusal
-                continue  # Another writer was first, or our own write landed without an answer.
             except (NoAnswer, NoResponders) as error:
                 raise LogUnavailable("the approval was not acknowledged") from error
-            return
-        raise LogUnavailable("too many writers change the approvals of this project")
+            else:
+                return
+            # Another writer was first and may not be stored yet, or our own write had no answer.
+            if not await patience.pause():
+                raise LogUnavailable("too many writers change the approvals of this project")
 
 
 def _subject(tenant: TenantId, project: str) -> str:

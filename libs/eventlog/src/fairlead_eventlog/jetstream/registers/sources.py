@@ -1,7 +1,5 @@
 """Registered context sources in a key-value bucket."""
 
-from typing import Final
-
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
@@ -14,8 +12,6 @@ from fairlead_eventlog.jetstream.link import (
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.streams import SOURCES
 from fairlead_schema.ids import TenantId
-
-BATCH: Final = 256
 
 
 class JetStreamSources:
@@ -41,16 +37,8 @@ class JetStreamSources:
         await purge_subject(self._link, SOURCES.name, _subject(tenant, key))
 
     async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
-        sources: dict[str, bytes] = {}
-        first, more = 1, 1
-        while more:
-            subject = f"{_subject(tenant, '')}>"
-            page, more = await self._link.read_subject(
-                SOURCES.name, subject, first=first, batch=BATCH
-            )
-            sources |= {_key(message.subject): message.payload for message in page}
-            first = page[-1].sequence + 1 if page else first
-            more = more if page else 0
+        messages = await self._link.last_by_pattern(SOURCES.name, f"{_subject(tenant, '')}>")
+        sources = {_key(message.subject): message.payload for message in messages}
         return dict(sorted(sources.items()))
 
 

@@ -1,25 +1,16 @@
 """Session logs on JetStream: one exact subject per session, one message per commit, CAS by sequence."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Final
 
-from nats.aio.msg import Msg
-
 from fairlead_eventlog.condition.log_room import LogRoom
-from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, NoResponders
-from fairlead_eventlog.jetstream.link import (
-    EXPECTED_LAST,
-    WRONG_LAST_SEQUENCE,
-    NatsLink,
-    NoAnswer,
-    ServerRefusal,
-    StoredMessage,
-    stream_error,
-)
+from fairlead_eventlog.errors import CommitTooLarge, LogUnavailable
+from fairlead_eventlog.jetstream.link import NatsLink, StoredMessage
 from fairlead_eventlog.jetstream.messages import purge_subject
+from fairlead_eventlog.jetstream.streams.patient_append import PATIENCE_S, PatientAppend
+from fairlead_eventlog.jetstream.streams.session_tail import SessionTail
 from fairlead_eventlog.ports import START, CommitPage, Head, StoredCommit
+from fairlead_eventlog.replicas.patience import Patience
 from fairlead_eventlog.status.log_status import LogStatusRegister, require_finalised
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
 from fairlead_schema import subjects
@@ -36,21 +27,22 @@ from fairlead_schema.record import (
 )
 from fairlead_schema.subjects import Address
 
-APPEND_TRIES: Final = 3
 # Reading this many events too many is cheaper than another step of the search.
 LOCATE_SLACK: Final = 500
-TAIL_BUFFER: Final = 256
-# A quiet tail reads the log this often, in case a broadcast was lost.
-TAIL_LOOK_S: Final = 30.0
+# How long a replica may lag behind a commit that the leader has, before a reader gives up.
+LAG_S: Final = 10.0
 
 
 class JetStreamLog:
     """Session logs. An acknowledged commit is on disk, in order, all of it or nothing."""
 
-    def __init__(self, link: NatsLink, status: LogStatusRegister) -> None:
+    def __init__(
+        self, link: NatsLink, status: LogStatusRegister, *, append_patience_s: float = PATIENCE_S
+    ) -> None:
         self._link = link
         self._status = status
         self._room = LogRoom(link)
+        self._append = PatientAppend(link, self, append_patience_s)
 
     async def append(
         self,
@@ -68,25 +60,24 @@ class JetStreamLog:
         if len(payload) > limit:
             raise CommitTooLarge(at, len(payload), limit)
         self._room.require(at, drafts, len(payload))
-        headers = {EXPECTED_LAST: str(after.position)}
-        for attempt in range(APPEND_TRIES):
-            try:
-                position = await self._link.store(subjects.log(at), payload, headers=headers)
-                return StoredCommit(position, commit)
-            except ServerRefusal as refusal:
-                return await self._resolve_refusal(at, commit, after, refusal)
-            except (NoAnswer, NoResponders):
-                # The outcome is unknown; the same commit at the same place is safe to repeat.
-                await asyncio.sleep(0.1 * (attempt + 1))
-        raise LogUnavailable(f"no acknowledgement for {commit_id}")
+        return await self._append.append(at, commit, payload, after=after)
 
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
-        stream = log_stream(subjects.shard(at.session_id))
-        messages, remaining = await self._link.read_subject(
-            stream, subjects.log(at), first=after.position + 1, batch=limit
-        )
-        commits = _parse_readable(messages)
-        return CommitPage(commits, remaining > 0 or len(commits) < len(messages))
+    async def read(
+        self, at: Address, *, after: Head, limit: int = 500, reach: int = 0
+    ) -> CommitPage:
+        stream, patience = log_stream(subjects.shard(at.session_id)), Patience(LAG_S)
+        while True:
+            messages, remaining = await self._link.read_subject(
+                stream, subjects.log(at), first=after.position + 1, batch=limit
+            )
+            if messages or after.position >= reach:
+                commits = _parse_readable(messages)
+                more = remaining > 0 or len(commits) < len(messages)
+                return CommitPage(commits, more or (bool(commits) and commits[-1].position < reach))
+            # The replica lags behind the leader, or the log has become shorter: it was erased.
+            reach = min(reach, await self.last_commit_position(at))
+            if after.position < reach and not await patience.pause():
+                raise LogUnavailable(f"the replicas of {stream} lag behind position {reach}")
 
     async def head(self, at: Address) -> Head:
         stream = log_stream(subjects.shard(at.session_id))
@@ -120,81 +111,17 @@ class JetStreamLog:
                 high = Head(middle, head.seq)
         return low
 
-    async def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
-        broadcasts: asyncio.Queue[Msg | None] = asyncio.Queue(TAIL_BUFFER)
+    async def last_commit_position(self, at: Address) -> int:
+        stream = log_stream(subjects.shard(at.session_id))
+        message = await self._link.last_message(stream, subjects.log(at))
+        return 0 if message is None else message.sequence
 
-        async def receive(msg: Msg) -> None:
-            # A full buffer drops the broadcast. The next one shows the gap, and the log fills it.
-            with suppress(asyncio.QueueFull):
-                broadcasts.put_nowait(msg)
-
-        def read_again() -> None:
-            with suppress(asyncio.QueueFull):
-                broadcasts.put_nowait(None)
-
-        subscription = await self._link.client.subscribe(subjects.commit(at), cb=receive)
-        unregister = self._link.on_reconnect(read_again)
-        try:
-            head = await self.locate(at, after)
-            async for stored in self._read_rest(at, head):
-                head = stored.head
-                if head.seq > after:
-                    yield stored
-            while True:
-                async for stored in self._commits_of(at, head, await _next(broadcasts)):
-                    head = stored.head
-                    yield stored
-        finally:
-            unregister()
-            with suppress(Exception):
-                await subscription.unsubscribe()
+    def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
+        return SessionTail(self._link, self, at).commits(after=after)
 
     async def erase(self, at: Address, *, before: int | None = None) -> None:
         stream = log_stream(subjects.shard(at.session_id))
         await purge_subject(self._link, stream, subjects.log(at), before=before)
-
-    async def _commits_of(
-        self, at: Address, head: Head, msg: Msg | None
-    ) -> AsyncIterator[StoredCommit]:
-        """The commit of a broadcast; all commits since `head` if an earlier broadcast was missed."""
-        if msg is not None and _position(msg) <= head.position:
-            return
-        if msg is not None and _previous(msg) == head.position:
-            yield StoredCommit(_position(msg), decode(msg.data))
-            return
-        async for stored in self._read_rest(at, head):
-            yield stored
-
-    async def _read_rest(self, at: Address, head: Head) -> AsyncIterator[StoredCommit]:
-        more = True
-        while more:
-            page = await self.read(at, after=head)
-            for stored in page.commits:
-                yield stored
-                head = stored.head
-            more = page.more
-
-    async def _resolve_refusal(
-        self, at: Address, commit: Commit, after: Head, refusal: ServerRefusal
-    ) -> StoredCommit:
-        """Tell a lost race from our own commit whose acknowledgement was lost."""
-        if refusal.code not in WRONG_LAST_SEQUENCE:
-            raise stream_error(refusal, log_stream(subjects.shard(at.session_id))) from refusal
-        async for stored in self._read_rest(at, after):
-            if stored.commit.id == commit.id:
-                return stored
-        digits = refusal.description.rpartition(" ")[2]
-        actual = int(digits) if digits.isdigit() else None
-        raise AppendConflict(at, expected=after.position, actual=actual) from refusal
-
-
-async def _next(broadcasts: asyncio.Queue[Msg | None]) -> Msg | None:
-    # Not wait_for: on Python 3.11 it can swallow a cancellation.
-    try:
-        async with asyncio.timeout(TAIL_LOOK_S):
-            return await broadcasts.get()
-    except TimeoutError:
-        return None
 
 
 def _parse_readable(messages: list[StoredMessage]) -> tuple[StoredCommit, ...]:
@@ -211,12 +138,4 @@ def _parse_readable(messages: list[StoredMessage]) -> tuple[StoredCommit, ...]:
 
 
 def _parse(message: StoredMessage) -> StoredCommit:
-    return StoredCommit(message.sequence, decode(message.payload))
-
-
-def _position(msg: Msg) -> int:
-    return int((msg.headers or {})["Nats-Sequence"])
-
-
-def _previous(msg: Msg) -> int:
-    return int((msg.headers or {})["Nats-Last-Sequence"])
+    return StoredCommit(message.sequence, decode(message.payload), len(message.payload))

@@ -18,7 +18,7 @@ from fairlead_eventlog.jetstream.link import (
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.jetstream.streams.fair_queue import FairQueue
 from fairlead_eventlog.ports import Job
-from fairlead_eventlog.positions import encode_position
+from fairlead_eventlog.replicas.positions import encode_position
 from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import (
     WAKE_DEADLINE_S,

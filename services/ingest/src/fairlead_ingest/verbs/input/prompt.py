@@ -123,7 +123,12 @@ async def _bind_id(
     Raises Conflict if the id belongs to another session. A minted id carries a seal and is never
     registered: if this session did not admit it, it belongs to another session.
     """
-    versioned = await context.load_versioned(at)
+    versioned = await context.load_assumed(at)
+    if message_id in versioned.state.inbox.admissions:
+        return versioned
+    if versioned.state.profile is None or is_minted(message_id):
+        # A refusal is told only after the leader of the log has confirmed it.
+        versioned = await context.load_confirmed(at)
     if versioned.state.profile is None:
         raise SessionNotFound(at.session_id)
     if message_id in versioned.state.inbox.admissions:

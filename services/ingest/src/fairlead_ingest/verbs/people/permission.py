@@ -5,7 +5,7 @@ from typing import Final
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.verbs.people.answer_ask import answer_ask
 from fairlead_ingest.verbs.profile.restrictions import check_session_allowed
-from fairlead_ingest.verbs.sessions import load
+from fairlead_ingest.verbs.sessions import change, load
 from fairlead_schema.commands.asks import (
     AskPermission,
     PendingPermissions,
@@ -52,7 +52,7 @@ async def ask(
     effect = judge(config.rules(agent), await _saved_rules(context, at, session), need)
     if effect == "ask":
         asked = PermissionAsked(request=_request(session, id_, command), agent=agent)
-        outcome = await context.commit(at, lambda current: ask_permission(current, asked))
+        outcome = await change(context, at, lambda current: ask_permission(current, asked))
         if isinstance(outcome, PermissionIdInUse):
             raise Conflict(ID_IN_USE, id_)
     return PermissionDecision(id=id_, effect=effect)

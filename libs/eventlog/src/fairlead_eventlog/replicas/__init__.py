@@ -1,0 +1,1 @@
+"""What readers and writers of replicas need: patience, and the order of commits."""

@@ -1,0 +1,49 @@
+"""The order of a session's commits: each brings the next events, or repeats an earlier commit exactly."""
+
+from fairlead_eventlog.ports import START, Head, SessionLog, StoredCommit
+from fairlead_schema.record import Commit, brings_news
+from fairlead_schema.subjects import Address
+
+
+class CommitOrder:
+    """What one reader has read of a session, and what may come next."""
+
+    def __init__(self, log: SessionLog, at: Address, head: Head) -> None:
+        self._log = log
+        self._at = at
+        self._last: Commit | None = None
+        self.head = head
+
+    async def accept(self, stored: StoredCommit) -> bool:
+        """Whether the next commit of the log brings news. False: it repeats an earlier one exactly.
+
+        Raises SequenceGap, DivergentCommit, ForeignEventId.
+        """
+        if await is_repeat(self._log, self._at, stored, seq=self.head.seq, last=self._last):
+            self.head = Head(stored.position, self.head.seq)
+            return False
+        brings_news(stored.commit, seq=self.head.seq, last=self._last)
+        self.head, self._last = stored.head, stored.commit
+        return True
+
+
+async def is_repeat(
+    log: SessionLog, at: Address, stored: StoredCommit, *, seq: int, last: Commit | None
+) -> bool:
+    """Whether a commit after event `seq` repeats `last`, or another commit that the log has before it.
+
+    Only a commit that claims a place before `seq` is looked up.
+    """
+    if stored.is_purge or stored.commit.events[0].seq > seq:
+        return False
+    if stored.commit == last:
+        return True
+    head, more = START, True
+    while more and head.position < stored.position:
+        page = await log.read(at, after=head, reach=stored.position)
+        for earlier in page.commits:
+            if earlier.commit == stored.commit:
+                return earlier.position < stored.position
+            head = earlier.head
+        more = page.more
+    return False
