@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,23 @@ def test_missing_packages_are_named() -> None:
 @pytest.mark.parametrize(("free_mb", "status"), [(100, "fail"), (1000, "warn"), (50_000, "ok")])
 def test_the_disk_is_judged_by_its_room(free_mb: int, status: str) -> None:
     assert checks.check_disk(Path("/x"), free_mb).status == status
+
+
+@pytest.mark.parametrize(
+    ("now", "detail"),
+    [
+        ("2026-11-18T13:00:00.123456789Z", "is 3,600 s ahead of"),
+        ("2026-11-18T11:00:00Z", "is 3,600 s behind"),
+        ("2026-11-18T12:00:02Z", "has the time of this machine"),
+    ],
+)
+def test_a_clock_that_is_off_is_named(now: str, detail: str) -> None:
+    here = datetime(2026, 11, 18, 12, tzinfo=UTC)
+
+    finding = checks.check_clock({"server_name": "n1", "now": now}, here)
+
+    assert detail in finding.detail
+    assert (finding.status == "warn") is ("3,600" in detail)
 
 
 @pytest.mark.parametrize(("used", "status"), [(79, "ok"), (80, "warn"), (100, "warn")])

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -28,6 +29,7 @@ from fairlead_tools.shell.sandbox import SandboxUnavailable
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 PYTHON_MIN: Final = (3, 11)
+CLOCK_S_MAX: Final = 5.0
 DISK_COMFORT_MB: Final = 2_000
 DISTRIBUTIONS: Final = (
     "fairlead",
@@ -174,6 +176,18 @@ def check_durability(varz: Mapping[str, Any]) -> Finding:
         "sync_interval is not `always`: a power failure may lose acknowledged commits",
         "set `sync_interval: always` in the jetstream block of every nats-server",
     )
+
+
+def check_clock(varz: Mapping[str, Any], now: datetime) -> Finding:
+    """Has a nats-server the time of this machine? Read from `/varz`."""
+    name = str(varz.get("server_name", "nats-server"))
+    ahead_s = (datetime.fromisoformat(str(varz["now"])) - now).total_seconds()
+    if abs(ahead_s) <= CLOCK_S_MAX:
+        return Finding("clock", "ok", f"{name} has the time of this machine")
+    which = "ahead of" if ahead_s > 0 else "behind"
+    detail = f"the clock of {name} is {abs(ahead_s):,.0f} s {which} that of this machine"
+    mend = "keep both clocks right (NTP): timers, expiries and ages go by them, the log does not"
+    return Finding("clock", "warn", detail, mend)
 
 
 def check_room(sizes: Sequence[StreamSize]) -> Finding:

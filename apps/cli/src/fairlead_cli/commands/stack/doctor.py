@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Awaitable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,7 +92,8 @@ async def _check_servers(
     pending: list[Awaitable[Finding | None]] = []
     if nats is not None:
         pending += [_check_nats(nats), _check_copies(nats), _check_room(nats), _check_format(nats)]
-    pending += [_check_durability(monitor) for monitor in _monitors(args, addresses)]
+    for monitor in _monitors(args, addresses):
+        pending += [_check_durability(monitor), _check_clock(monitor)]
     if dsn:
         pending.append(_check_postgres(dsn))
     if http_url:
@@ -171,6 +173,15 @@ async def _check_durability(monitor: str) -> Finding:
             return checks.check_durability((await http.get(f"{monitor}/varz")).json())
     except (httpx.HTTPError, ValueError):
         return Finding("sync", "warn", f"{monitor} does not answer", "set --monitor")
+
+
+async def _check_clock(monitor: str) -> Finding | None:
+    try:
+        async with httpx.AsyncClient(timeout=CHECK_TIMEOUT_S, trust_env=False) as http:
+            varz = (await http.get(f"{monitor}/varz")).json()
+        return checks.check_clock(varz, datetime.now(UTC))
+    except (httpx.HTTPError, ValueError, KeyError):
+        return None  # The check of its durability says that it does not answer.
 
 
 async def _check_postgres(dsn: str) -> Finding:
