@@ -140,6 +140,42 @@ async def test_a_prompt_of_a_principal_over_its_quota_is_refused(
     assert other.id == "msg_2"
 
 
+@pytest.mark.parametrize("caller", [None, "key:bob"])
+@pytest.mark.parametrize("message_id", [None, "msg_9"])
+async def test_a_prompt_is_refused_while_the_creator_of_its_session_is_over_its_quota(
+    eventlog: EventLog, caller: str | None, message_id: str | None
+) -> None:
+    """B11: a prompt counts for the creator, so the queue of NATS and a colleague are no way around."""
+    context = limited_principals(eventlog, pending=2)
+    with acting("key:ann"):
+        await create(context, "default", create_command(id="ses_1"))
+    headers = {} if caller is None else {BY_HEADER: caller}
+    fields = {} if message_id is None else {"id": message_id}
+
+    with (
+        caller_of("fairlead.api.default.verb", headers),
+        pytest.raises(LimitReached) as refused,
+    ):
+        await prompt(context, "default", prompt_command(**fields))
+
+    assert refused.value.body.field == "principal.pending"
+
+
+async def test_what_a_colleague_prompts_counts_at_once_for_the_creator_of_the_session(
+    eventlog: EventLog,
+) -> None:
+    """B11: a burst fills the share of the principal for which the projector counts it, and no other."""
+    context = limited_principals(eventlog, pending=1)
+    with acting("key:ann"):
+        await create(context, "default", create_command(id="ses_1"))
+    with acting("key:bob"):
+        await prompt(context, "default", prompt_command(id="msg_1"))
+        with pytest.raises(LimitReached, match="2 of 2 pending"):
+            await prompt(context, "default", prompt_command(id="msg_2"))
+        await create(context, "default", create_command(id="ses_2"))
+        await prompt(context, "default", prompt_command(id="msg_3", sessionID="ses_2"))
+
+
 async def test_without_a_projector_all_is_admitted(eventlog: EventLog) -> None:
     """B11: quotas fail open, because accepted work must never wait for a count."""
     context = context_with_totals(eventlog, sessions=9, pending=9)

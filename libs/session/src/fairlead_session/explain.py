@@ -96,16 +96,12 @@ def explain(session: Session) -> Explanation:
 
 
 def add_quotas(explanation: Explanation, limits: QuotaLimits, totals: TenantTotals) -> Explanation:
-    """The explanation with the quotas that keep the session or new prompts waiting.
-
-    The prompts of a principal are its own, wherever it prompts: they say nothing of this session.
-    """
+    """The explanation with the quotas of a tenant or a creator that keep the session or new prompts waiting."""
     needed: tuple[QuotaName, ...] = ("turns",) if explanation.state == "queued" else ()
     if explanation.code in {"tool", "calls"}:
         needed = ("calls",)
     waits = find_reached_quota(limits, totals, needed)
-    at_door = PROMPT_QUOTAS if totals.principal is None else ()
-    refused = find_reached_quota(limits, totals, at_door)
+    refused = find_reached_quota(limits, totals, PROMPT_QUOTAS)
     reason, next_ = explanation.reason, explanation.next
     if waits is not None:
         reason, next_ = f"{reason} What has not begun waits: {waits.sentence}.", waits.remedy

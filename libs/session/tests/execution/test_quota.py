@@ -97,7 +97,7 @@ def test_an_explanation_names_the_quota_that_the_session_waits_for(
 
 
 def test_an_explanation_names_the_quota_of_the_principal_that_created_the_session() -> None:
-    """B11: its turns and calls wait. Whether a prompt is refused depends on who prompts."""
+    """B11: its turns and calls wait, and prompts in its sessions are refused, whoever prompts."""
     explanation = Explanation(state="queued", code="pending-input", reason="So it is.")
     totals = TenantTotals(principal="key:ann", turns=1, pending=9)
 
@@ -105,6 +105,7 @@ def test_an_explanation_names_the_quota_of_the_principal_that_created_the_sessio
 
     assert full.reason == (
         "So it is. What has not begun waits: the principal has 1 of 1 running turns."
+        " New prompts are refused: the principal has 9 of 1 pending prompts."
     )
     assert full.next == "wait until a turn ends, or raise `turns` in [quota.principal]"
 

@@ -75,6 +75,13 @@ class CommandContext:
         async with self._purged_is_missing(at):
             return await self._cache.load(at)
 
+    async def peek(self, at: Address) -> Session:
+        """The session as this process last saw it. It may be old, but its creator never changes."""
+        known = self._cache.peek(at)
+        if known is None or known.state.seq == 0:
+            return await self.load(at)
+        return known.state
+
     async def load_readable(self, at: Address) -> Readable[Session]:
         """The session as far as its log can be read, and why the rest cannot be read."""
         return await self._cache.load_readable(at)

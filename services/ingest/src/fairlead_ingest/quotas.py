@@ -1,20 +1,27 @@
 """Keeps the quotas of tenants and principals at the door: new sessions and new prompts.
 
-A session counts for the principal that created it. A service that acts for itself has no quota of
-a principal.
+A session counts for the principal that created it, with the prompts of everybody. So a prompt needs room
+in the share of its caller and in that of the creator of its session.
 """
 
 from collections.abc import Iterable
 
 from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
-from fairlead_schema.commands.quota import QuotaLimits, QuotaName, QuotaReached
+from fairlead_schema.commands.quota import (
+    QuotaHolder,
+    QuotaName,
+    QuotaPolicy,
+    QuotaReached,
+)
 from fairlead_schema.errors import LimitReached
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import TenantId
+from fairlead_schema.subjects import Address
 from fairlead_service.config.configuration import Config
 from fairlead_service.quota_metrics import QUOTA_REACHED, QUOTA_UNKNOWN
 from fairlead_service.rpc.caller import current_caller
 from fairlead_session.execution.quota import find_reached_quota
+from fairlead_session.state.session import Session
 
 
 class QuotaCheck:
@@ -22,36 +29,40 @@ class QuotaCheck:
 
     def __init__(self, totals: TenantTotalsReader, config: Config) -> None:
         self._totals = totals
-        self._config = config
+        self._policy = QuotaPolicy(config.quotas, config.principal_quotas)
 
     async def find_reached_quota(
-        self, tenant: TenantId, quotas: Iterable[QuotaName]
-    ) -> QuotaReached | None:
-        """The first of some quotas of the tenant, then of the caller, that allows no more."""
-        limits, caller = self._config.quotas(tenant), current_caller()
-        reached = await self._find(limits, tenant, None, quotas)
-        if reached is not None or caller is None:
-            return reached
-        return await self._find(self._config.principal_quotas(tenant), tenant, caller, quotas)
-
-    def add(self, tenant: TenantId, quota: QuotaName, amount: int = 1) -> None:
-        """Note what was admitted, until the projector counts it."""
-        self._totals.add(tenant, quota, amount)
-        caller, limits = current_caller(), self._config.principal_quotas(tenant)
-        if caller is not None and limits.limit(quota) is not None:
-            self._totals.add(tenant, quota, amount, principal=caller)
-
-    async def _find(
         self,
-        limits: QuotaLimits,
         tenant: TenantId,
-        principal: PrincipalName | None,
         quotas: Iterable[QuotaName],
+        *,
+        creator: PrincipalName | None = None,
     ) -> QuotaReached | None:
+        """The first of some quotas of the tenant, the caller and the creator that allows no more."""
+        for principal in dict.fromkeys((None, current_caller(), creator)):
+            reached = await self._find(QuotaHolder(tenant, principal), quotas)
+            if reached is not None:
+                return reached
+        return None
+
+    def limits_principals(self, tenant: TenantId, quotas: Iterable[QuotaName]) -> bool:
+        """Whether the principals of a tenant have a limit of some quotas."""
+        limits = self._policy.principal(tenant)
+        return any(limits.limit(quota) is not None for quota in quotas)
+
+    def add(self, at: Address, session: Session, quota: QuotaName, amount: int = 1) -> None:
+        """Note what was admitted to a session, until the projector counts it."""
+        creator = None if session.profile is None else session.profile.created_by
+        self._totals.add(at.tenant, quota, amount)
+        if creator is not None and self.limits_principals(at.tenant, (quota,)):
+            self._totals.add(at.tenant, quota, amount, principal=creator)
+
+    async def _find(self, holder: QuotaHolder, quotas: Iterable[QuotaName]) -> QuotaReached | None:
+        limits = self._policy.limits(holder)
         limited = [quota for quota in quotas if limits.limit(quota) is not None]
         if not limited:
             return None
-        totals = await self._totals.load(tenant, principal)
+        totals = await self._totals.load(*holder)
         if totals is None:
             QUOTA_UNKNOWN.inc()
             return None

@@ -7,6 +7,7 @@ from fairlead_ingest.command_context import CommandContext, Committed, ContextDe
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_schema.commands.input import AdmitPrompt
+from fairlead_schema.commands.quota import QuotaReached
 from fairlead_schema.errors import (
     Conflict,
     InvalidRequest,
@@ -44,7 +45,7 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
     resolved = resolve_prompt(context, command.prompt)
     message_id = command.id or _minted_id(command) or ids.message_id()
     assumed = None if command.id is None else await _bind_id(context, at, command.id)
-    reached = await context.quotas.find_reached_quota(tenant, PROMPT_QUOTAS)
+    reached = await _find_reached_quota(context, at)
 
     def decide(session: Session) -> Events | AdmissionRefusal:
         _check_model(context, session)
@@ -67,11 +68,20 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
     if not isinstance(outcome, Committed):
         raise _admission_error(outcome)
     if outcome.events:
-        context.quotas.add(tenant, "pending")
-        context.quotas.add(tenant, "log_bytes", len(resolved.text))
+        context.quotas.add(at, outcome.session, "pending")
+        context.quotas.add(at, outcome.session, "log_bytes", len(resolved.text))
     if command.resume:
         context.waker.wake(at)
     return receipt(outcome.session, message_id, resolved)
+
+
+async def _find_reached_quota(context: CommandContext, at: Address) -> QuotaReached | None:
+    """The quota that allows no more prompts. The creator of a session is looked up only if it counts."""
+    creator = None
+    if context.quotas.limits_principals(at.tenant, PROMPT_QUOTAS):
+        profile = (await context.peek(at)).profile
+        creator = None if profile is None else profile.created_by
+    return await context.quotas.find_reached_quota(at.tenant, PROMPT_QUOTAS, creator=creator)
 
 
 def resolve_prompt(context: CommandContext, prompt: PromptInput) -> Prompt:

@@ -49,7 +49,7 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSessio
     if isinstance(outcome, SessionIdUsed):
         raise Conflict("The session was purged, and its id is used up", at.session_id)
     if outcome.events:
-        context.quotas.add(tenant, "sessions")
+        context.quotas.add(at, outcome.session, "sessions")
     return info(outcome.session)
 
 
