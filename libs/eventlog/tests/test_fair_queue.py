@@ -305,3 +305,23 @@ async def test_a_full_worker_takes_the_next_request_as_soon_as_a_slot_is_free(
         process = Process(take_from(eventlog, put_request), 2, turn_s=0.01)
         await wait_until(lambda: len(process.begun) == 80, within_s=8.0)
         await process.stop()
+
+
+async def test_a_defect_while_a_full_process_looks_is_raised(
+    own_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The taker reports it and starts again. A queue that is silent would stand still for ever."""
+
+    async def fail(*_arguments: object) -> list[object]:
+        raise ZeroDivisionError("our fault")
+
+    monkeypatch.setattr("fairlead_eventlog.jetstream.streams.fair_queue.fetch_waiting", fail)
+    await provision(own_server.address)
+    async with connect(own_server.address, name="test") as eventlog:
+        await put_for(eventlog, put_wake, ["default"])
+        jobs = eventlog.wakes.take(Slots(1))
+        await anext(jobs)
+
+        with pytest.raises(ZeroDivisionError):
+            async with asyncio.timeout(10):
+                await anext(jobs)

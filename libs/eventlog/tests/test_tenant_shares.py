@@ -142,6 +142,25 @@ def test_more_and_more_is_recalled_while_other_processes_take_it() -> None:
     assert process.shares.recall(RECALL_S * 4.5) == []
 
 
+def test_a_process_that_keeps_its_reserve_free_stops_giving_messages_away() -> None:
+    """Messages that come back to a process without a slot for them say that nobody else has one."""
+    process = Process(16)
+    process.deliver("alone")
+    process.finish("alone")
+    for number in range(100):
+        process.deliver_or_put_back("crowd", str(number))
+    process.finish("crowd")
+    process.shares.recall(0.0)
+    given_away = process.shares.recall(RECALL_S)
+    for _ in given_away:
+        process.deliver("crowd", RECALL_S, was_put_back=True)
+
+    process.deliver("crowd", RECALL_S, was_put_back=True)
+
+    assert process.slots.free == 1, "the reserve"
+    assert process.shares.recall(RECALL_S) == []
+
+
 def test_a_message_that_comes_by_itself_is_not_recalled() -> None:
     """Another process may have it by then, and a recall would take it away."""
     process = crowded(1, 2)

@@ -67,6 +67,8 @@ class TenantShares(Generic[Message]):
         """
         self._note(tenant)
         if not self._may_start(tenant, now, was_put_back=was_put_back):
+            if was_put_back:  # Nobody else had a slot for it.
+                self._extra = 0
             return False
         self._running[tenant] += 1
         return True
@@ -125,8 +127,6 @@ class TenantShares(Generic[Message]):
 
     def _may_start(self, tenant: TenantId, now: float, *, was_put_back: bool) -> bool:
         if self._slots.free <= 0:
-            if was_put_back:  # Nobody else had a slot for it.
-                self._extra = 0
             return False
         if was_put_back and self._recalled:
             own = (item for item in self._recalled if item[1] == tenant)

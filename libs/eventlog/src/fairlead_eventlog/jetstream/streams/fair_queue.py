@@ -15,7 +15,6 @@ from typing import Final
 import orjson
 from nats.aio.msg import Msg
 
-from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.pull import Pull, fetch_waiting
 from fairlead_eventlog.jetstream.streams.job import PULL_EXPIRES_S, JetStreamJob, deliveries
@@ -54,7 +53,7 @@ class FairQueue:
             capacity=lambda: self._shares.capacity,
             expires_s=PULL_EXPIRES_S,
         )
-        self._arrivals: asyncio.Queue[Job | LogError] = asyncio.Queue()
+        self._arrivals: asyncio.Queue[Job | Exception] = asyncio.Queue()
         self._changed = asyncio.Event()
         self._asked_for = 0
         """How many free slots other processes have announced."""
@@ -72,7 +71,7 @@ class FairQueue:
         try:
             while True:
                 arrival = await self._arrivals.get()
-                if isinstance(arrival, LogError):
+                if isinstance(arrival, Exception):
                     raise arrival
                 yield arrival
         finally:
@@ -80,7 +79,7 @@ class FairQueue:
                 task.cancel()
             while not self._arrivals.empty():
                 unread = self._arrivals.get_nowait()
-                if not isinstance(unread, LogError):
+                if not isinstance(unread, Exception):
                     unread.release()
             with suppress(Exception):
                 await self._return_all()
@@ -91,7 +90,7 @@ class FairQueue:
         try:
             async for batch in self._pull.batches():
                 await self._receive(batch)
-        except LogError as error:
+        except Exception as error:  # noqa: BLE001 - `jobs` raises it, and its caller reports it
             self._arrivals.put_nowait(error)
 
     async def _share(self) -> None:
@@ -102,7 +101,7 @@ class FairQueue:
                 await self._announce()
                 if not self._should_look() or await self._look() < LOOK_BATCH:
                     await self._wait()
-        except LogError as error:
+        except Exception as error:  # noqa: BLE001 - `jobs` raises it, and its caller reports it
             self._arrivals.put_nowait(error)
 
     async def _wait(self) -> None:
