@@ -1,5 +1,7 @@
 """Ownership: one owner per generation; liveness only says when it is worth trying."""
 
+from dataclasses import replace
+
 import pytest
 from libs.session.tests.conftest import CREATED, claimed, dispatched, given, released
 
@@ -13,6 +15,7 @@ from fairlead_session.execution.ownership import (
     release,
 )
 from fairlead_session.execution.rest import stop_reason
+from fairlead_session.state.execution import Interrupt
 
 
 def test_an_unowned_session_is_claimed_with_the_next_generation() -> None:
@@ -107,3 +110,12 @@ def test_an_attempt_belongs_to_the_generation_that_dispatched_it() -> None:
 
     assert session.turn.attempt is not None
     assert (session.turn.attempt.generation, session.execution.generation) == (1, 2)
+
+
+def test_an_interrupt_that_is_not_honoured_needs_a_release() -> None:
+    """C-13: only a release ends an interrupt, also where the session rests as interrupted already."""
+    stopped = given(CREATED, claimed(1), released("interrupted"))
+    execution = replace(stopped.execution, interrupt=Interrupt(None))
+
+    assert not needs_release(stopped, "interrupted")
+    assert needs_release(replace(stopped, execution=execution), "interrupted")

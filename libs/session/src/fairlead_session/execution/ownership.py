@@ -42,10 +42,10 @@ def needs_release(session: Session, reason: RestReason) -> bool:
     """Whether a session as the log has it needs a release before it rests for this reason.
 
     Without an owner and an attempt in the log nothing has begun. A rest that says nothing new then
-    leaves the log as it is.
+    leaves the log as it is. But only a release ends an interrupt.
     """
     execution = session.execution
-    if execution.owner is not None or session.turn.attempt is not None:
+    if execution.owner is not None or session.turn.attempt is not None or execution.interrupted:
         return True
     return not (rest_rule(reason).finished or reason == execution.rested)
 
