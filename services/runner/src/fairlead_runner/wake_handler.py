@@ -31,7 +31,7 @@ from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
 
-# After so many drains that failed by a defect, a session rests as failed and is a dead letter.
+# After so many drains in a row that failed by a defect, a session rests as failed and is a dead letter.
 # Deliveries do not count: a wake that waits for its turn is put back any number of times.
 DEFECTS_MAX: Final = 5
 DEFECTIVE_SESSIONS_MAX: Final = 4096
@@ -66,6 +66,8 @@ class WakeHandler:
                 # No other runner takes a session whose owner lives, so this one has to go on.
                 await asyncio.sleep(self._context.settings.timings.log_retry_s)
                 end = await self._try_drain(at, job)
+            if end == "rested":
+                self._defects.pop(at, None)
             DRAINS.labels(end).inc()
         finally:
             self._drains.pop(at, None)

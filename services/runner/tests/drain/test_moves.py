@@ -1,6 +1,7 @@
 """Moves of a drain: interrupts, retries, timers, defects."""
 
 import asyncio
+from itertools import cycle
 
 import pytest
 from starlette.responses import Response
@@ -12,6 +13,7 @@ from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.timers import MemoryTimers
 from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_eventlog.process_life import Nudge
+from fairlead_runner.drain.drain import Drain
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema import subjects
 from fairlead_schema.events import (
@@ -133,6 +135,34 @@ async def test_a_defect_puts_the_session_aside_after_a_few_tries(
     dead = world.eventlog.dead_letters
     assert isinstance(dead, MemoryDeadLetters)
     assert "our fault" in dead.letters[0][3]
+
+
+async def test_defects_with_good_turns_in_between_do_not_add_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session stops after defects in a row. A turn that went well ends the row."""
+    monkeypatch.setattr("fairlead_runner.wake_handler.DEFECTS_MAX", 2)
+    fails, run = cycle([True, False]), Drain.run
+
+    async def run_every_second_time(drain: Drain) -> bool:
+        if next(fails):
+            raise ZeroDivisionError("our fault")
+        return await run(drain)
+
+    monkeypatch.setattr(Drain, "run", run_every_second_time)
+    async with run_consumer(WakeConsumer(world.context())):
+        for number in range(3):
+            await world.write(admitted(f"msg_{number}"))
+            await world.wake()
+            while world.wakes:
+                await asyncio.sleep(0.01)
+                for wake in world.wakes:
+                    wake.expire()
+
+    dead = world.eventlog.dead_letters
+    assert isinstance(dead, MemoryDeadLetters)
+    assert dead.letters == []
+    assert len(world.provider.requests) == 3
 
 
 async def test_a_timer_that_cannot_wake_its_session_does_not_stop_the_others(
