@@ -113,7 +113,7 @@ def test_an_attempt_belongs_to_the_generation_that_dispatched_it() -> None:
 
 
 def test_an_interrupt_that_is_not_honoured_needs_a_release() -> None:
-    """C-13: only a release ends an interrupt, also where the session rests as interrupted already."""
+    """Only a release ends an interrupt, also where the session rests as interrupted already."""
     stopped = given(CREATED, claimed(1), released("interrupted"))
     execution = replace(stopped.execution, interrupt=Interrupt(None))
 
