@@ -12,7 +12,6 @@ LOAD = float(os.environ.get("CHAOS_LOAD") or 4)
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.slow,
     pytest.mark.timeout(SECONDS + 500),
     pytest.mark.filterwarnings(CLIENT_LEAK),
 ]

@@ -15,7 +15,7 @@ from fairlead_testing.cluster_roles import find_leader, wait_until_whole
 from fairlead_testing.stack import Stack
 from tests.chaos.test_chaos import CLIENT_LEAK
 from tests.chaos.weather import Damage, Strike, storm
-from tests.integration.cluster.survival import cluster_stack, survive
+from tests.integration.cluster.survival import cluster_stack, survive, survive_in_mid_stream
 
 pytestmark = [
     pytest.mark.integration,
@@ -64,7 +64,7 @@ async def test_a_node_that_lost_its_disk_gets_every_stream_again(up: Stack) -> N
         up.up.kill("nats", node, signal.SIGKILL)
         await wait_until_whole(up.up)
 
-    await survive(up, wipe, seed="wipe")
+    await survive_in_mid_stream(up, wipe, seed="wipe")
     copies = await read_copies(up.up.operator)
 
     assert {found.copies for found in copies} == {3}
