@@ -201,6 +201,43 @@ async def test_a_token_of_another_tenant_reaches_that_tenant_alone(place: Place)
         assert await connected.publish(tried) == {"rival"}
 
 
+HOSTILE_NAMES: Final = ("*", ">", "ada.*", "ada.>", "a/../ada", "ada.session.get", "a" * 230)
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+async def test_no_name_of_a_user_opens_the_subjects_of_another(place: Place, name: str) -> None:
+    """B8: wildcards, dots and long names stay inside one token, as a real server reads it."""
+    hostile = replace(ADA, name=f"user:{ISSUER}/{name}")
+    own = subjects.as_principal("acme", hostile.name, "session.get")
+    foreign = {
+        subjects.as_principal("acme", ADA.name, "session.get"),
+        subjects.as_principal("rival", hostile.name, "session.get"),
+        "fairlead.as.acme.key:1.session.get",
+    }
+    heard = {f"{principal_inbox(ADA)}.>", "*.>", "_INBOX.>"}
+
+    async with place.callout(), place.client(sign(sub=name), hostile) as connected:
+        assert await connected.publish({"own": own}) == {"own"}
+        assert await connected.publish({name: name for name in foreign}) == set()
+        assert await connected.subscribe({name: name for name in heard}) == set()
+
+
+@pytest.mark.parametrize("name", ["", "a b", "J\u00fcrgen", "a\tb", "a\nb", "a" * 300])
+async def test_a_name_that_nothing_can_carry_is_refused(place: Place, name: str) -> None:
+    """B8: no name is cut or changed so that it becomes the name of somebody else."""
+    async with place.callout():
+        assert await place.is_refused(sign(sub=name))
+
+
+async def test_a_tenant_that_the_server_does_not_know_yet_connects_nobody(place: Place) -> None:
+    """B9: the callout allows the tenant, the server has no account for it: there is no other one."""
+    write_keys(place.keys.root, KeyChanges(tenants=("late",)))
+
+    async with place.callout():
+        assert await place.is_refused(sign(tenant="late"))
+        assert not await place.is_refused(sign())
+
+
 async def test_a_token_that_is_revoked_meanwhile_opens_no_new_connection(place: Place) -> None:
     """B8: the deny list counts within a second, without a restart."""
     token = sign(jti="later")

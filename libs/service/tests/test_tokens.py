@@ -128,6 +128,7 @@ CONFUSED: dict[str, Callable[[], str]] = {
     "without expiry": lambda: token(exp=None),
     "without issue time": lambda: token(iat=None),
     "without subject": lambda: token(sub=None),
+    "subject is empty": lambda: token(sub=""),
     "without id": lambda: token(jti=None),
     "other issuer": lambda: token(iss="https://evil.example"),
     "other audience": lambda: token(aud="billing"),

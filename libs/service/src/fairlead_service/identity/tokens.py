@@ -103,6 +103,9 @@ class TokenVerifier:
 
     def _principal(self, claims: Mapping[str, Any]) -> Principal:
         rules = self._rules
+        if not claims["sub"]:
+            # Everybody without a name would be one principal.
+            raise Unauthorized("The token is not valid: Its subject is empty")
         try:
             name = _NAME.validate_python(f"user:{claims['iss']}/{claims['sub']}")
             tenant = _TENANT.validate_python(claims.get(rules.tenant_claim))
