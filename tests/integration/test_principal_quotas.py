@@ -112,6 +112,30 @@ async def test_a_burst_over_several_runners_exceeds_a_quota_by_no_more_than_thei
         check_log(log)
 
 
+async def test_a_killed_worker_keeps_no_call_of_a_principal() -> None:
+    """B11: with one call allowed, the calls that wait run after the call of the dead worker is settled."""
+    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:
+        place = Path(directory)
+        options: dict[str, Any] = {"sim": True, "relaxed": True, "scale": {"tools": 2}}
+        async with stack(place / "state", config=write_config(place, CONFIG), **options) as up:
+            first, second = [await open_session(up, "calls", ANN) for _ in "ab"]
+            await say(up, "calls", first, probe_call(600_000))
+            await up.until(first, "tool.started", tenant="calls")
+            await say(up, "calls", second, probe_call(0))
+            await until_counted(up, "calls", ANN, calls=1)
+            for pid in up.up.services["tools"]:
+                os.kill(pid, signal.SIGKILL)
+
+            logs = [
+                await up.until(first, "tool.failed", tenant="calls"),
+                await up.until(second, "tool.succeeded", tenant="calls"),
+            ]
+            await until_counted(up, "calls", ANN, calls=0)
+
+    for log in logs:
+        check_log(log)
+
+
 def probe_call(delay_ms: int) -> str:
     arguments = shlex.quote(json.dumps({"key": "k", "delay_ms": delay_ms}))
     return f"[[sim: tool=probe_once args={arguments} ; answer=done]] go"
@@ -230,6 +254,17 @@ async def test_sub_agents_count_for_the_principal_of_their_root(up: Stack) -> No
     assert (await totals(up, "family"))["sessions"] == 2
     assert await child_creators(up, log) == {ANN}
     await open_session(up, "family", BOB)
+
+
+async def test_a_principal_with_one_turn_gets_the_answers_of_its_sub_agents(up: Stack) -> None:
+    """B11: a parent that waits for its sub-agent keeps no turn, so the two never wait for each other."""
+    arguments = json.dumps({"agent": "general", "description": "work", "prompt": "count sails"})
+    root = await open_session(up, "turns", ANN)
+
+    await say(up, "turns", root, f"[[sim: tool=task args='{arguments}' ; answer=done]] go")
+    await up.until(root, "tool.succeeded", tenant="turns")
+
+    check_log(await up.until(root, "step.ended", tenant="turns"))
 
 
 async def child_creators(up: Stack, parent: list[Recorded]) -> set[str | None]:
