@@ -7,15 +7,19 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 import httpx
+import orjson
 import pytest
 import pytest_asyncio
 
+from fairlead_schema import subjects
 from fairlead_schema.events import PromptAdmitted
+from fairlead_schema.subjects import Address
 from fairlead_testing.stack import Stack, stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 PROMPTS = 20
+BURST = 200
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -63,3 +67,25 @@ async def test_no_prompt_is_refused_while_one_ingest_works(two: Stack, paused: i
         if isinstance(recorded.event, PromptAdmitted)
     )
     assert admitted == {f"prompt {number}": 1 for number in range(PROMPTS)}
+
+
+async def test_two_ingests_admit_a_burst_of_one_session_in_order_and_soon(two: Stack) -> None:
+    """A20: the queue deals the prompts out to both. Each waits for the other, and none for long."""
+    session = await two.session()
+    at = Address("default", session)
+    texts = [f"burst {number}" for number in range(BURST)]
+    for text in texts:
+        body = {"prompt": {"text": text}, "resume": False, "delivery": "queue"}
+        await two.eventlog.work.put(subjects.prompt(at), orjson.dumps(body))
+
+    admitted: list[str] = []
+    async with asyncio.timeout(60):
+        while len(admitted) < BURST:
+            await asyncio.sleep(0.2)
+            admitted = [
+                recorded.event.prompt.text
+                for recorded in await two.events(session)
+                if isinstance(recorded.event, PromptAdmitted)
+            ]
+
+    assert admitted == texts

@@ -325,3 +325,21 @@ async def test_a_defect_while_a_full_process_looks_is_raised(
         with pytest.raises(ZeroDivisionError):
             async with asyncio.timeout(10):
                 await anext(jobs)
+
+
+async def test_prompts_that_are_put_back_do_not_stop_the_queue_for_others(
+    own_server: Server,
+) -> None:
+    """A13, A20: a thousand prompts may wait for one session that only a newer release can read."""
+    await provision(own_server.address)
+    async with connect(own_server.address, name="test") as eventlog:
+        held, other = (subjects.prompt(Address("default", f"ses_{n}")) for n in ("held", "other"))
+        for number in range(1100):
+            await eventlog.work.put(held if number < 1099 else other, b"{}")
+        jobs = eventlog.work.take("PROMPTS", "ingest", Slots(64))
+        async with asyncio.timeout(60):
+            async for job in jobs:
+                if job.subject == other:
+                    break
+                async with job:
+                    await job.retry_later(60.0)

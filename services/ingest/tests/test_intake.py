@@ -258,9 +258,10 @@ async def test_prompts_of_one_session_are_admitted_in_the_order_of_publication(
 
 
 async def test_a_prompt_waits_for_an_earlier_one_that_another_ingest_has(
-    context: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A20: the earlier one is delivered elsewhere, and neither admitted nor acknowledged yet."""
+    monkeypatch.setattr("fairlead_ingest.intake.PATIENCE_S", 0.01)
     await create_session(context)
     elsewhere = eventlog.work.take("PROMPTS", "ingest", Slots(1))
     for id_ in ("msg_1", "msg_2"):

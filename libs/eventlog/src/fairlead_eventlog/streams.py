@@ -240,6 +240,6 @@ def consumers(
             max_ack_pending=10_000,
             filter_subject=f"{ROOT}.due.*.*.*",
         ),
-        ConsumerSpec("PROMPTS", "ingest", ack_wait_s=INTAKE_DEADLINE_S, max_ack_pending=1_000),
+        ConsumerSpec("PROMPTS", "ingest", ack_wait_s=INTAKE_DEADLINE_S, max_ack_pending=UNLIMITED),
         *(_tools(pool) for pool in pools),
     )

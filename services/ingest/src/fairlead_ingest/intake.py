@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -31,9 +32,14 @@ log = logging.getLogger(__name__)
 JOBS_MAX = 64
 DEFECTS_MAX = 5
 DEFECTIVE_PROMPTS_MAX: Final = 4096
-# How soon a prompt comes again that waits for an earlier one of its session in another ingest.
+# A prompt waits here for an earlier one that another ingest has. The queue of a burst keeps its order so.
+PATIENCE_S: Final = 3.0
+PATIENT_DELIVERIES: Final = 3
+LOOK_S: Final = 0.005
+LOOK_S_MAX: Final = 0.1
+# How soon a prompt comes again that waited in vain, for each of its deliveries.
 WAIT_S: Final = 0.1
-WAIT_S_MAX: Final = 2.0
+WAIT_S_MAX: Final = 30.0
 HEARTBEAT_S: Final = INTAKE_DEADLINE_S / 3
 _ANSWERER = Answerer(LOG_REFUSALS)
 
@@ -77,9 +83,10 @@ class Intake:
 
     async def handle(self, job: Job) -> None:
         """Handle a prompt when no earlier one of its session is left. No failure gets out of here."""
+        until = time.monotonic() + PATIENCE_S
         async with job, self._turn_of(job.subject):
             try:
-                if await self._context.eventlog.work.is_first("PROMPTS", job):
+                if await self._comes_first(job, until):
                     await _admit_prompt(self._context, job)
                     await job.ack()
                 else:
@@ -104,6 +111,16 @@ class Intake:
                     extra={"subject": job.subject},
                 )
                 await self._note_defect(job, error)
+
+    async def _comes_first(self, job: Job, until: float) -> bool:
+        """Wait until no earlier prompt is left. False: the earlier one takes long, so others need the slot."""
+        pause_s = LOOK_S
+        while not await self._context.eventlog.work.is_first("PROMPTS", job):
+            if job.deliveries > PATIENT_DELIVERIES or time.monotonic() >= until:
+                return False
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LOOK_S_MAX)
+        return True
 
     @asynccontextmanager
     async def _turn_of(self, subject: str) -> AsyncIterator[None]:
