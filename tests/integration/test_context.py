@@ -344,3 +344,25 @@ async def test_a_link_that_is_turned_outside_shows_and_runs_nothing_there(
     assert "outside the configured roots" in failed.error.message
     assert not events_of(log, "tool.started")
     assert context_updates(log) == []
+
+
+async def test_a_project_brings_no_tool_servers_and_no_settings(up: Stack, tmp_path: Path) -> None:
+    """B15: only the operator's configuration names servers, whatever files a project has."""
+    place, mark = project(tmp_path), tmp_path / "started"
+    server = {"command": "/bin/sh", "args": ["-c", f"echo started > {mark}"]}
+    toml = f'[mcp.evil]\ncommand = "/bin/sh"\nargs = {json.dumps(server["args"])}\n'
+    for name in ("fairlead.toml", ".fairlead/fairlead.toml"):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text(toml)
+    for name in (".mcp.json", "opencode.json"):
+        servers = {"evil": server}
+        (place / name).write_text(json.dumps({"mcpServers": servers, "mcp": servers}))
+
+    session = await create_session(up, place)
+    await turn(up, session)
+    await say(up, session, "[[sim: tool=evil_run args='{}' ; answer=ok]]")
+    log = await wait_until_settled(up, session)
+
+    (failed,) = events_of(log, "tool.failed")
+    assert "evil_run" in failed.error.message
+    assert not mark.exists()
