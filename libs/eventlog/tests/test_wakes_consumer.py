@@ -1,6 +1,7 @@
 """The one consumer of wakes: made again when it is gone, and made of the lanes of older releases."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -152,3 +153,23 @@ async def test_a_refused_pull_is_repeated_after_a_pause(own_server: Server) -> N
                 await anext(pull.batches())
 
     assert 2 <= len(asked) <= 6
+
+
+@pytest.mark.parametrize(("wait_s", "is_renewed"), [(60.0, False), (0.0, True)])
+async def test_a_wake_keeps_its_place_in_a_crowd_for_a_while_whatever_the_own_clock_says(
+    own_server: Server, monkeypatch: pytest.MonkeyPatch, *, wait_s: float, is_renewed: bool
+) -> None:
+    """A15, A18: the clock of this process is an hour behind, and a wake that was lost comes again."""
+    wakes_module = "fairlead_eventlog.jetstream.streams.wakes"
+    monkeypatch.setattr(f"{wakes_module}.CROWD", 1)
+    monkeypatch.setattr(f"{wakes_module}.CROWD_WAIT_S", wait_s)
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() - 3600)
+    await provision(own_server.address)
+    async with connect(own_server.address, name="test") as eventlog:
+        at = session_of("default")
+        await eventlog.wakes.wake(at)
+        jobs = eventlog.wakes.take(Slots(1))
+        await next_job(jobs)
+
+        assert await eventlog.wakes.renew(at) is is_renewed
