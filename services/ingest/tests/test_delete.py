@@ -9,14 +9,26 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_eventlog.process_life import Nudge
 from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.input.prompt import prompt
+from fairlead_ingest.verbs.people import permission
 from fairlead_ingest.verbs.profile.delete import delete
+from fairlead_schema.commands.asks import AskPermission
 from fairlead_schema.commands.session import SessionCommand
+from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.events import ExecutionClaimed, ToolCalled
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor
+from fairlead_service.config.configuration import Config
 from fairlead_session.calls.child_ids import TASK, child_of
-from services.ingest.tests.conftest import AT, append_events, create_session, events, prompt_command
+from services.ingest.tests.conftest import (
+    AT,
+    CONFIG,
+    append_events,
+    create_session,
+    events,
+    prompt_command,
+)
 
 COMMAND = SessionCommand(session_id="ses_1")
 BELOW = tuple(Address("default", child_of("ses_1", "msg_a", call_id)) for call_id in ("c1", "c2"))
@@ -86,3 +98,33 @@ async def test_a_purge_stands_although_nobody_below_can_be_told(
 
     assert (await event_types(eventlog, AT))[-1] == "session.purged"
     assert (await event_types(eventlog, BELOW[1]))[-1] == "interrupt.requested"
+
+
+@pytest.mark.parametrize("is_erased", [False, True], ids=["purged", "erased"])
+@pytest.mark.parametrize("moment", ["approvals.get_all", "log.append"])
+async def test_an_ask_never_lands_behind_the_last_word(
+    eventlog: EventLog, monkeypatch: pytest.MonkeyPatch, moment: str, *, is_erased: bool
+) -> None:
+    """A11: another process purges after the ask was judged, or just before it is appended."""
+    rule = {"action": "vcs", "resource": "*", "effect": "ask"}
+    settings = IngestSettings(Config.model_validate({**CONFIG, "permissions": [rule]}))
+    context, other = CommandContext(eventlog, settings), CommandContext(eventlog, settings)
+    await create_session(context)
+    port_name, method = moment.split(".")
+    port = getattr(eventlog, port_name)
+    original: Callable[..., Awaitable[object]] = getattr(port, method)
+
+    async def purge_first(*args: object, **named: object) -> object:
+        monkeypatch.undo()
+        await delete(other, "default", COMMAND)
+        if is_erased:
+            await eventlog.log.erase(AT, before=await eventlog.log.last_commit_position(AT))
+        return await original(*args, **named)
+
+    monkeypatch.setattr(port, method, purge_first)
+    ask = AskPermission(session_id="ses_1", action="vcs", resources=("git push",))
+    with pytest.raises(SessionNotFound):
+        await permission.ask(context, "default", ask)
+
+    left = ["session.purged"] if is_erased else ["session.created", "session.purged"]
+    assert await event_types(eventlog, AT) == left
