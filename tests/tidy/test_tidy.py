@@ -129,12 +129,11 @@ def adrs() -> list[Path]:
     return [path for path in tracked() if name(path.parent) == "docs/adr"]
 
 
-def test_no_two_decisions_have_one_number() -> None:
-    """A number may be missing for a while: several people write decisions at the same time."""
+def test_decisions_are_numbered_without_gaps() -> None:
     names = [path.name for path in adrs()]
 
     assert [file for file in names if not re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", file)] == []
-    assert len({file[:4] for file in names}) == len(names)
+    assert [int(file[:4]) for file in names] == list(range(1, len(names) + 1))
 
 
 def test_every_decision_has_a_status_and_fits_a_page() -> None:

@@ -16,7 +16,8 @@ from yarl import URL
 
 # A provider may send long headers with its limits and its trace.
 HEADER_BYTES_MAX: Final = 64 * 1024
-KEEPALIVE_S: Final = 15.0
+# Shorter than the 5 s after which common servers close a quiet connection: a request must not meet the close.
+KEEPALIVE_S: Final = 4.0
 
 
 class AiohttpTransport(httpx.AsyncBaseTransport):
