@@ -104,6 +104,21 @@ def test_a_broken_session_stays_counted_and_adds_no_more(log_builder: "LogBuilde
     assert batches.fold((ADMITTED, ANN)) == []
 
 
+def test_a_session_that_breaks_in_mid_turn_keeps_no_turn_and_no_call(
+    log_builder: "LogBuilder",
+) -> None:
+    """B11: nobody can end its work, so with a quota of one its principal would wait for ever."""
+    batches = Batches(log_builder)
+    calls = (*call_events("c1"), start("c1"))
+    batches.fold(*((event, ANN) for event in (CREATED, ADMITTED, *TURN, *calls)))
+
+    (broken,) = batches.fold_raw(b"not a commit")
+    (purged,) = batches.fold((SessionPurged(), BOB))
+
+    assert (broken.sessions, broken.turns, broken.calls) == (0, -1, -1)
+    assert (purged.sessions, purged.turns, purged.calls) == (-1, 0, 0)
+
+
 @pytest.mark.parametrize("by", [None, "", "user:" + "x" * PRINCIPAL_LENGTH_MAX])
 def test_a_session_of_nobody_counts_for_nobody(log_builder: "LogBuilder", by: str | None) -> None:
     """A name that no index can hold must not stop its shard."""
@@ -206,6 +221,29 @@ async def test_turns_and_calls_of_an_earlier_release_end_in_the_totals(
     assert (ended.sessions, ended.turns, ended.calls) == (1, 0, 0)
     purged = await load(projection, ANN)
     assert (purged.sessions, purged.turns, purged.calls) == (0, 0, 0)
+
+
+@pytest.mark.integration
+async def test_work_of_sessions_that_an_earlier_release_found_broken_is_taken_back(
+    log_builder: "LogBuilder", projection: "Projection"
+) -> None:
+    """B11: earlier totals count it, for the principal and for the tenant."""
+    async with projection.run():
+        calls = (*call_events("c1"), start("c1"))
+        await log_builder.append(AT, CREATED, ADMITTED, *TURN, *calls, by=ANN)
+        await projection.wait_until(projection.is_caught_up)
+    async with await database.connect(projection.dsn) as connection, connection.transaction():
+        await connection.execute("UPDATE projection.session SET broken = 'unreadable'")
+        (migration,) = (one for one in load_migrations() if one.number == 12)
+        await connection.execute(migration.statement)
+
+    totals = await load(projection, ANN)
+    async with await database.connect(projection.dsn) as connection:
+        cursor = await connection.execute("SELECT turns, calls FROM read.tenant_total")
+        whole = await cursor.fetchone()
+
+    assert (totals.sessions, totals.turns, totals.calls) == (1, 0, 0)
+    assert whole == (0, 0)
 
 
 @pytest.mark.integration

@@ -55,15 +55,16 @@ NOTHING = SessionShare()
 
 
 def share_of(row: SessionRow | None) -> SessionShare:
-    """What a session adds; nothing if it does not exist."""
+    """What a session adds; nothing if it does not exist. A broken one runs nothing that could end."""
     if row is None:
         return NOTHING
+    is_running = row.broken is None
     return SessionShare(
         sessions=1,
         log_bytes=row.log_bytes,
         pending=row.pending,
-        turns=int(row.owner is not None),
-        calls=len(row.started_calls),
+        turns=int(is_running and row.owner is not None),
+        calls=len(row.started_calls) if is_running else 0,
         cost=_exact(row.cost),
         tokens=count_tokens(row.tokens),
     )
