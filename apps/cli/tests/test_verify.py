@@ -54,6 +54,17 @@ def test_a_sound_file_exits_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "1 sessions, 2 commits, 2 events, 0 violations\n"
 
 
+def test_an_exact_repeat_of_the_last_commit_is_sound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """H-16, D7: the file holds it, and no rule is broken."""
+    last = commit_of(CLAIMED, after=1)
+    file = write_export(tmp_path / "log.jsonl", commit_of(CREATED), last, last)
+
+    assert verify("--file", str(file)) == 0
+    assert capsys.readouterr().out == "1 sessions, 3 commits, 3 events, 0 violations\n"
+
+
 def test_a_violation_is_listed_and_exits_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -228,6 +228,25 @@ def test_a_gap_a_repetition_and_a_missing_beginning_are_found() -> None:
     assert [violation.rule for violation in verify((two,))] == ["sequence", "created-first"]
 
 
+@pytest.mark.parametrize("name", VALID)
+def test_an_exact_repeat_of_the_last_commit_is_no_violation(name: str) -> None:
+    """H-16, D7: wherever the log repeats its last event, or its last three."""
+    events = recorded(*VALID[name], SessionPurged())
+
+    for end in range(1, len(events) + 1):
+        for size in (1, 3):
+            again = events[max(0, end - size) : end]
+            assert verify((*events[:end], *again, *events[end:])) == []
+
+
+def test_a_repeat_with_other_content_is_a_violation() -> None:
+    """H-16: only an exact repeat changes nothing."""
+    events = recorded(CREATED, admitted("msg_1"))
+    other = Recorded(events[-1].id, 2, events[-1].time, admitted("msg_2"))
+
+    assert [violation.rule for violation in verify((*events, other))] == ["sequence", "event-id"]
+
+
 def test_a_purged_sessions_last_word_may_stand_alone() -> None:
     assert verify(recorded(SessionPurged(), after=50)) == []
     assert verify(recorded(*OPENED, SessionPurged())) == []

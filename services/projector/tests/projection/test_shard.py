@@ -146,6 +146,46 @@ async def test_an_outage_of_postgres_loses_nothing_and_is_told(
     assert len(projection.rows("SELECT * FROM read.session_event")) == 2
 
 
+@pytest.mark.parametrize("size", [1, 500], ids=["one by one", "in one batch"])
+async def test_an_exact_repeat_of_the_last_commit_changes_no_row(
+    log_builder: "LogBuilder", projection: "Projection", size: int
+) -> None:
+    """H-16, D7: only the position and the bytes of the session count what the log has more."""
+    entries = log_builder.log.entries[SHARD]
+    for event in (CREATED, ADMITTED, PROMOTED):
+        await log_builder.append(AT, event)
+        await log_builder.log.append_raw(AT, entries[-1].payload)
+        await log_builder.append(NEIGHBOUR, event)
+    for at in (AT, NEIGHBOUR):
+        await log_builder.append(at, SessionArchived())
+    async with open_writer(projection) as writer:
+        for start in range(0, len(entries), size):
+            await writer.write(entries[start : start + size])
+
+    repeated, once = (all_rows(projection, at) for at in (AT, NEIGHBOUR))
+    assert [row["broken"] for row in repeated["session"]] == [None]
+    assert repeated == once
+    assert isinstance(log_builder.eventlog.dead_letters, MemoryDeadLetters)
+    assert log_builder.eventlog.dead_letters.letters == []
+
+
+def all_rows(projection: "Projection", at: Address) -> dict[str, list[dict[str, object]]]:
+    """The rows of a session, without what differs between two sessions with the same events."""
+    own = {"session_id", "position", "event_id", "log_bytes"}
+    tables = ("session", "session_input", "session_message", "session_event")
+    return {
+        table: sorted(
+            (
+                {name: value for name, value in row.items() if name not in own}
+                for row in projection.rows(f"SELECT * FROM read.{table}")  # noqa: S608
+                if row["session_id"] == at.session_id
+            ),
+            key=str,
+        )
+        for table in tables
+    }
+
+
 @asynccontextmanager
 async def open_writer(projection: "Projection") -> AsyncIterator[ShardWriter]:
     async with await database.connect(projection.dsn) as connection:
