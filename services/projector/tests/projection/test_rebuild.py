@@ -151,11 +151,15 @@ async def test_rows_do_not_depend_on_how_the_log_was_cut_into_batches(
     assert await digest(dsn) == rows_digest
 
 
+def claim(generation: int) -> ExecutionClaimed:
+    return ExecutionClaimed(generation=generation, runner="run_1")
+
+
 OPEN_TURN = (CREATED, ADMITTED, CLAIMED, PROMOTED, DISPATCHED, STARTED)
 PARKED_CALLS = (*call_events("c1"), *call_events("c2"), ask_permission(), release("parked"))
-FINISHED_CALLS = (permit(), settlement("c2"), CLAIMED, settlement("c1"))
+FINISHED_CALLS = (permit(), settlement("c2"), claim(2), settlement("c1"))
 SECOND_TURN = (DISPATCHED, STEP_ENDED, release("over-budget"), BudgetSet(cost=5.0))
-INTERRUPTED_TURN = (CLAIMED, DISPATCHED, InterruptRequested(), release("interrupted"))
+INTERRUPTED_TURN = (claim(3), DISPATCHED, InterruptRequested(), release("interrupted"))
 EXECUTION_LOG = (*OPEN_TURN, *PARKED_CALLS, *FINISHED_CALLS, *SECOND_TURN, *INTERRUPTED_TURN)
 
 
