@@ -23,15 +23,15 @@ def next_seq(seq: int, stored: StoredCommit) -> int:
 
 
 async def read_contiguous(
-    log: SessionLog, at: Address, *, after: Head, limit: int, ahead: bool = False
+    log: SessionLog, at: Address, *, after: Head, limit: int, reach: int, ahead: bool = False
 ) -> AsyncIterator[StoredCommit]:
-    """The commits after a head up to the end of the log now, without exact repeats.
+    """The commits after a head, at least up to position `reach`, without exact repeats.
 
-    Raises SessionUnreadable where a commit cannot be read or cannot follow.
-    With `ahead` the next page is under way while the caller handles the last one.
+    A replica that lags is read again until it has that position. Raises SessionUnreadable where a
+    commit cannot be read or cannot follow. With `ahead` the next page is under way meanwhile.
     """
     order = CommitOrder(log, at, after)
-    pages = _read_pages(log, at, after=after, limit=limit, ahead=ahead)
+    pages = _read_pages(log, at, after=after, limit=limit, reach=reach, ahead=ahead)
     try:
         async with auto_close(pages):
             async for page in pages:
@@ -43,10 +43,10 @@ async def read_contiguous(
 
 
 async def _read_pages(
-    log: SessionLog, at: Address, *, after: Head, limit: int, ahead: bool
+    log: SessionLog, at: Address, *, after: Head, limit: int, reach: int, ahead: bool
 ) -> AsyncIterator[CommitPage]:
     async def read(head: Head) -> CommitPage:
-        return await log.read(at, after=head, limit=limit)
+        return await log.read(at, after=head, limit=limit, reach=reach)
 
     page, coming = await read(after), None
     try:

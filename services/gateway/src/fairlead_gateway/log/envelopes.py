@@ -96,13 +96,19 @@ class EnvelopeTranslator:
 
 
 async def read_envelopes(
-    log: SessionLog, at: Address, translation: EnvelopeTranslator, *, start: Head, after: int
+    log: SessionLog,
+    at: Address,
+    translation: EnvelopeTranslator,
+    *,
+    start: Head,
+    after: int,
+    reach: int,
 ) -> AsyncIterator[EventEnvelope]:
-    """Every visible event after a sequence, up to the current end of the log.
+    """Every visible event after a sequence, at least up to position `reach` of the log.
 
     Reading begins at `start`. Raises SessionUnreadable where the log cannot be read.
     """
-    commits = read_contiguous(log, at, after=start, limit=COMMITS_PER_READ)
+    commits = read_contiguous(log, at, after=start, limit=COMMITS_PER_READ, reach=reach)
     async with auto_close(commits):
         async for stored in commits:
             for envelope in await translation.envelopes(stored, after=after):

@@ -20,6 +20,13 @@ async def find_start(request: ApiRequest[Any, Any], seq: int) -> Head:
     return await locate_readable(request.runtime.nats().log, request.at, seq)
 
 
+async def find_end(request: ApiRequest[Any, Any]) -> int:
+    """The position where the session's log ended for its leader. A replica may not have it yet."""
+    if request.unreadable is None:
+        return request.head.position
+    return await request.runtime.nats().log.last_commit_position(request.at)
+
+
 async def find_unreadable_place(request: ApiRequest[Any, Any]) -> UnreadablePlace | None:
     """From which event on the session cannot be read, as the projector or the log says."""
     progress = await request.runtime.read_model.progress(request.at)

@@ -11,7 +11,7 @@ from fairlead_gateway.http.request_parser import EmptyInput, Text, WholeNumber
 from fairlead_gateway.http.sse import auto_close
 from fairlead_gateway.log.envelopes import PUBLIC, EnvelopeTranslator, read_envelopes
 from fairlead_gateway.log.restored_log import check_cursor, log_headers
-from fairlead_gateway.log.unreadable import find_start
+from fairlead_gateway.log.unreadable import find_end, find_start
 from fairlead_gateway.routes.pages import PAGE_DEFAULT
 from fairlead_schema.errors import (
     CursorExpired,
@@ -64,8 +64,9 @@ async def _collect(
     """Add the events of a page, and one more if there is one. Raises SessionUnreadable."""
     runtime, after = request.runtime, request.query.after
     translator = EnvelopeTranslator(request.at, runtime.read_model, visible=PUBLIC)
-    start = await find_start(request, after)
-    events = read_envelopes(runtime.nats().log, request.at, translator, start=start, after=after)
+    start, reach = await find_start(request, after), await find_end(request)
+    log, at = runtime.nats().log, request.at
+    events = read_envelopes(log, at, translator, start=start, after=after, reach=reach)
     async with auto_close(events):
         async for envelope in events:
             envelopes.append(envelope)

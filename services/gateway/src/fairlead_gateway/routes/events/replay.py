@@ -22,7 +22,7 @@ from fairlead_gateway.live.session_hub import HubSources, SessionHub
 from fairlead_gateway.log.contiguity import read_contiguous
 from fairlead_gateway.log.envelopes import PUBLIC, PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_gateway.log.restored_log import check_cursor, end_with_restore, log_headers
-from fairlead_gateway.log.unreadable import find_start
+from fairlead_gateway.log.unreadable import find_end, find_start
 from fairlead_schema.model import InputModel
 
 COMMITS_PER_READ: Final = 128
@@ -90,9 +90,9 @@ class Replay:
 
     async def _replay(self, frames: FrameQueue) -> None:
         """Send everything after the last event that was sent, up to the end of the log."""
-        start = await find_start(self._request, self._seq)
-        log, at = self._sources.log, self._request.at
-        commits = read_contiguous(log, at, after=start, limit=COMMITS_PER_READ, ahead=True)
+        start, reach = await find_start(self._request, self._seq), await find_end(self._request)
+        log, at, limit = self._sources.log, self._request.at, COMMITS_PER_READ
+        commits = read_contiguous(log, at, after=start, limit=limit, reach=reach, ahead=True)
         async with auto_close(commits):
             async for stored in commits:
                 encoded = await encode_commit(self._translator, stored, after=self._seq)
