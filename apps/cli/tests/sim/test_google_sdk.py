@@ -13,7 +13,11 @@ with warnings.catch_warnings():
     from google import genai
     from google.genai import errors, types
 
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    # The client uses aiohttp in a way that aiohttp advises against.
+    pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
+]
 
 FULL = """[[sim: reasoning='Let me see.' run='1+1' found=2 answer='Hello there'
     tool=read args='{"path":"a"}' tool=list ; answer=done]]"""

@@ -9,6 +9,7 @@ import pytest
 
 from fairlead_cli.sim.app import SimSettings
 from fairlead_cli.sim.scenario import parse_scenarios
+from fairlead_cli.sim.script import filler_text
 from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.http import stream
 from fairlead_llm.protocol import PROTOCOLS
@@ -195,7 +196,7 @@ async def test_hosted_tools_come_back_with_the_history(
 async def test_a_long_stream_arrives_whole(conversation: Conversation, protocol: str) -> None:
     events = await conversation.ask("[[sim: chunks=2000]]")
 
-    assert sum(isinstance(event, TextChunk) for event in events) == 2000, protocol
+    assert text_of(events) == filler_text(2000), protocol
 
 
 @pytest.mark.parametrize(("model", "finish"), [("length", "length"), ("filter", "content-filter")])

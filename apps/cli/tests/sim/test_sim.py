@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from fairlead_cli.sim.app import SimSettings
+from fairlead_cli.sim.script import filler_text
 from fairlead_cli.sim.server import serve
 from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.http import stream
@@ -97,7 +98,7 @@ async def test_the_default_answer_echoes_the_user(sim: Sim) -> None:
 async def test_a_long_stream_arrives_whole(sim: Sim) -> None:
     events = await sim.ask("[[sim: chunks=2000]]")
 
-    assert sum(isinstance(event, TextChunk) for event in events) == 2000
+    assert text_of(events) == filler_text(2000)
 
 
 async def test_reasoning_and_finish_reasons_arrive(sim: Sim) -> None:
