@@ -178,3 +178,27 @@ async def test_a_purge_that_could_not_erase_is_repeated(
 
     assert projection.rows("SELECT * FROM projection.session_event") == []
     assert len((await log_builder.eventlog.log.read(AT, after=START)).commits) == 1
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("is_one_batch", [False, True], ids=["one by one", "in one batch"])
+async def test_an_exact_repeat_of_the_last_word_is_not_counted_again(
+    log_builder: "LogBuilder", projection: "Projection", *, is_one_batch: bool
+) -> None:
+    """H-16, D7: what a purged session used counts once, also after a rebuild."""
+    totals = "SELECT cost, tokens, sessions FROM projection.tenant_total"
+    await log_builder.append(AT, CREATED, ADMITTED)
+    await log_builder.append(AT, SessionPurged(cost=0.5, tokens=50))
+    last = log_builder.log.entries[shard(AT.session_id)][-1].payload
+    if is_one_batch:
+        await log_builder.log.append_raw(AT, last)
+    async with projection.run():
+        await projection.wait_until(projection.is_caught_up)
+        once = projection.rows(totals)
+        await log_builder.log.append_raw(AT, last)
+        await projection.wait_until(projection.is_caught_up)
+
+    assert [(float(row["cost"]), row["tokens"], row["sessions"]) for row in once] == [(0.5, 50, 0)]
+    assert projection.rows(totals) == once
+    await rebuild(projection.dsn, log_builder.eventlog, progress=lambda _progress: None)
+    assert projection.rows(totals) == once

@@ -36,8 +36,11 @@ async def is_repeat(
     """
     if stored.is_purge or stored.commit.events[0].seq > seq:
         return False
-    if stored.commit == last:
-        return True
+    return stored.commit == last or await stands_before(log, at, stored)
+
+
+async def stands_before(log: SessionLog, at: Address, stored: StoredCommit) -> bool:
+    """Whether the log has the same commit at an earlier position. Raises RecordError."""
     head, more = START, True
     while more and head.position < stored.position:
         page = await log.read(at, after=head, reach=stored.position)

@@ -122,14 +122,16 @@ def fold_batch(
     """Apply a batch to its sessions, and add the sessions that it creates."""
     changes = RowChanges()
     for decoded in batch:
-        at, position = decoded.entry.at, decoded.entry.position
+        (position, at, _payload), purged = decoded.entry, find_purge(decoded)
+        if purged is not None and decoded.repeats:
+            continue  # What the session used is counted.
         known = sessions.get(at)
         session = known or _create_session(decoded)
         if session is not None:
             changes.creators[at] = session.row.created_by
         share = tenant_totals.share_of(None if known is None else known.row)
         changes.shares_before.setdefault(at, share)
-        if (purged := find_purge(decoded)) is not None:
+        if purged is not None:
             # All rows of the session go, also those of a broken session.
             sessions.pop(at, None)
             changes.purges[at] = position

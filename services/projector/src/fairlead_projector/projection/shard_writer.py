@@ -8,7 +8,7 @@ from psycopg import Error
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import LogEntry, SessionLog, StoredCommit
-from fairlead_eventlog.replicas.commit_order import is_repeat
+from fairlead_eventlog.replicas.commit_order import is_repeat, stands_before
 from fairlead_projector import metrics
 from fairlead_projector.errors import ShardFenced
 from fairlead_projector.projection import log_entries, row_changes, tenant_totals
@@ -167,13 +167,15 @@ async def mark_repeats(
 ) -> Sequence[DecodedEntry]:
     """Mark the entries that repeat an earlier commit. `seqs` are the last events of the sessions.
 
-    Only an entry that claims a place before the last event is looked up in the log.
+    Only an entry that claims a place before the last event, and the last word of a session without
+    a row, are looked up in the log.
     """
     marked, seqs = list[DecodedEntry](), dict(seqs)
     for decoded in batch:
         at, seq = decoded.entry.at, seqs.get(decoded.entry.at, 0)
         is_stale = bool(decoded.events) and decoded.events[0].seq <= seq
-        if is_stale and await _is_repeat(log, decoded, seq):
+        is_late_purge = at not in seqs and row_changes.find_purge(decoded) is not None
+        if (is_stale or is_late_purge) and await _is_repeat(log, decoded, seq):
             marked.append(decoded._replace(repeats=True))
             continue
         marked.append(decoded)
@@ -186,6 +188,8 @@ async def _is_repeat(log: SessionLog, decoded: DecodedEntry, seq: int) -> bool:
     position, at, payload = decoded.entry
     try:
         stored = StoredCommit(position, decode(payload), len(payload))
+        if stored.is_purge:
+            return await stands_before(log, at, stored)
         return await is_repeat(log, at, stored, seq=seq, last=None)
     except RecordError:
         return False
