@@ -2,7 +2,7 @@
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 RUN := $(UV) run --locked --no-sync
 
-.PHONY: check sync format lint types layers unit integration test demo up bench coverage chaos cluster soak growth sbom audit
+.PHONY: check sync format lint types layers unit integration test demo up bench coverage chaos cluster slow soak growth sbom audit
 
 # Four checks at once: they share two cores, and one runs while another waits.
 check: $(filter .tools/bin/uv,$(UV))
@@ -56,6 +56,10 @@ coverage: sync
 CHAOS := $(if $(filter 3,$(NODES)),test_cluster_chaos.py,test_chaos.py)
 chaos: sync
 	CHAOS_SECONDS=$(SECONDS) CHAOS_SEED=$(SEED) CHAOS_LOAD=$(LOAD) $(RUN) pytest tests/chaos/$(CHAOS) -q -s
+
+# Proofs that take minutes: every fault of a cluster, the release before this one, a wrong clock.
+slow: sync
+	$(RUN) pytest -m "integration and slow" -q -s tests
 
 # Every fault of a cluster, also those that take minutes.
 cluster: sync
