@@ -232,7 +232,7 @@ async def test_an_answer_that_nats_cannot_carry_is_refused(
     client: Client, greet_subject: str
 ) -> None:
     """The caller is told the reason instead of waiting for an answer that is dropped."""
-    refused = (await request(client, greet_subject, {"name": "Ada", "times": 200_000}))["error"]
+    refused = (await request(client, greet_subject, {"name": "Ada", "times": 3_000_000}))["error"]
 
     assert refused["_tag"] == "TooLargeError"
     assert "bytes exceeds" in refused["message"]

@@ -160,10 +160,8 @@ def refused_subjects(up: RunningStack) -> list[str]:
         for line in lines
         if "Violation" in line and any(account in line for account in accounts)
     ]
-    if len(logs) == 1:
-        return refused
-    # A server grants the answer to a request that it delivered. A service that changes its node
-    # meanwhile has no such grant at the new one.
+    # A server grants the answer to a request that it delivered. A service that reconnects meanwhile
+    # has no such grant any more, and its caller asks again.
     return [line for line in refused if not _ANSWER.search(line)]
 
 

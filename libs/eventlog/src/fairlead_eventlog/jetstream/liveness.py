@@ -1,6 +1,7 @@
 """Pings and nudges between instances over core NATS."""
 
 from contextlib import suppress
+from typing import Final
 
 import nats.errors
 from nats.aio.msg import Msg
@@ -13,6 +14,8 @@ from fairlead_eventlog.process_life import Nudge, OnNudge, PingResult
 from fairlead_eventlog.replicas.positions import POSITION_HEADER, parse_position
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
+
+FLUSH_S: Final = 2
 
 
 class NatsLiveness:
@@ -31,6 +34,9 @@ class NatsLiveness:
                 await msg.respond(b"")
 
         await self._link.client.subscribe(subjects.ping(instance), cb=receive)
+        # A ping that overtakes the subscription would find nobody.
+        with suppress(nats.errors.Error, TimeoutError):
+            await self._link.client.flush(timeout=FLUSH_S)
 
     async def nudge(self, instance: str, at: Address, *, position: int | None = None) -> None:
         headers = None if position is None else {POSITION_HEADER: str(position)}
