@@ -160,7 +160,10 @@ async def test_a_message_is_first_when_no_earlier_one_of_its_subject_is_left(
 
     before = [await eventlog.work.is_first("PROMPTS", job) for job in (first, second)]
     await first.ack()
-    after = await eventlog.work.is_first("PROMPTS", second)
+    async with asyncio.timeout(20):
+        # A replicated queue removes a message some time after its acknowledgement.
+        while not await eventlog.work.is_first("PROMPTS", second):
+            await asyncio.sleep(0.01)
     await second.ack()
 
-    assert (before, after) == ([True, False], True)
+    assert before == [True, False]
