@@ -86,7 +86,9 @@ class Exploration:
 def explore(setting: Setting) -> Exploration:
     """Every interleaving. Equal actors are interchangeable: one canonical state stands for up to four."""
     found = search(initial_state(setting), lambda s: steps(s, setting), canonical)
-    return Exploration(found, found.find(lambda s: bool(s.fault)), found.stranded(_is_finished))
+    return Exploration(
+        found, found.find(lambda s: bool(s.fault)), found.find_stranded(_is_finished)
+    )
 
 
 def _is_finished(s: State) -> bool:

@@ -35,7 +35,7 @@ class Search(Generic[S]):
         """The wanted states, the nearest first."""
         return [index for index, s in enumerate(self.states) if is_wanted(s)]
 
-    def stranded(self, is_finished: Callable[[S], bool]) -> list[int]:
+    def find_stranded(self, is_finished: Callable[[S], bool]) -> list[int]:
         """The states from which no way leads to a finished one."""
         can_finish = [is_finished(s) for s in self.states]
         todo = [index for index, good in enumerate(can_finish) if good]

@@ -125,7 +125,7 @@ def sign(key: ec.EllipticCurvePrivateKey = SECRET, **changes: object) -> str:
     return jwt.encode(kept, key, algorithm="ES256", headers={"kid": KEY_ID})
 
 
-def unsigned() -> str:
+def unsigned_token() -> str:
     """A token that says `alg: none`, which no library would write."""
     payload = sign().split(".")[1]
     head = base64.urlsafe_b64encode(b'{"alg":"none","kid":"k1"}').rstrip(b"=").decode()
@@ -166,7 +166,7 @@ async def test_tokens_that_prove_nothing_are_refused_with_an_audit_line(
         sign(iss="https://evil.example"): "issuer",
         sign(FOREIGN): "ignature",
         sign(aud="other"): "udience",
-        unsigned(): "algorithm",
+        unsigned_token(): "algorithm",
         sign(jti="stolen"): "deny list",
         sign(jti=None): "no jti",
         sign(exp=int(time.time()) + 7200): "lives longer",

@@ -55,7 +55,7 @@ def plant(eventlog: EventLog, at: Address, address: NatsAddress | None) -> Plant
     return append_raw
 
 
-def said(text: str = "said") -> SessionEvent:
+def text_event(text: str = "said") -> SessionEvent:
     return SyntheticAdded(message_id=ids.message_id(), text=text)
 
 
@@ -65,7 +65,7 @@ async def write(eventlog: EventLog, at: Address, *events: SessionEvent) -> Commi
     return (await eventlog.log.append(at, ids.commit_id(), drafts, after=head)).commit
 
 
-def recorded(seq: int, event: SessionEvent, id_: str | None = None) -> Recorded:
+def record_at(seq: int, event: SessionEvent, id_: str | None = None) -> Recorded:
     return Recorded(id_ or ids.event_id(), seq, 1, event)
 
 
@@ -83,7 +83,7 @@ async def test_an_exact_repeat_of_the_last_commit_changes_nothing(
 ) -> None:
     """H-16: for a warm reader, a cold reader, a reader of a snapshot, and a tail."""
     await write(eventlog, at, CREATED)
-    last = await write(eventlog, at, said(), said())
+    last = await write(eventlog, at, text_event(), text_event())
     warm, tail = open_cache(eventlog), eventlog.log.tail(at, after=0)
     before = await warm.load_confirmed(at)
     assert [(await next_commit(tail)).head.seq for _ in range(2)] == [1, 3]
@@ -107,7 +107,7 @@ async def write_behind(eventlog: EventLog, at: Address) -> Commit:
     writer = SessionWriter(eventlog.log, cache, ids)
 
     async def decide(_session: Session) -> tuple[tuple[SessionEvent, ...], None]:
-        return (said(),), None
+        return (text_event(),), None
 
     last = (await writer.commit(at, decide)).after.versioned.last
     assert last is not None
@@ -119,8 +119,8 @@ async def test_an_exact_repeat_of_an_older_commit_changes_nothing(
 ) -> None:
     """H-16: whatever came after it."""
     await write(eventlog, at, CREATED)
-    older = await write(eventlog, at, said())
-    await write(eventlog, at, said())
+    older = await write(eventlog, at, text_event())
+    await write(eventlog, at, text_event())
     warm = open_cache(eventlog)
     before = await warm.load_confirmed(at)
     await plant(older)
@@ -147,8 +147,8 @@ async def test_other_content_at_a_place_that_is_taken_is_divergent(
 ) -> None:
     """H-17."""
     await write(eventlog, at, CREATED)
-    last = await write(eventlog, at, said())
-    await plant(Commit(last.id, (recorded(2, said("other"), last.events[0].id),)))
+    last = await write(eventlog, at, text_event())
+    await plant(Commit(last.id, (record_at(2, text_event("other"), last.events[0].id),)))
 
     await expect_broken(eventlog, at, DivergentCommit, first=2)
 
@@ -156,7 +156,7 @@ async def test_other_content_at_a_place_that_is_taken_is_divergent(
 async def test_missing_events_are_a_gap(eventlog: EventLog, at: Address, plant: Plant) -> None:
     """H-18."""
     await write(eventlog, at, CREATED)
-    await plant(Commit(ids.commit_id(), (recorded(3, said()),)))
+    await plant(Commit(ids.commit_id(), (record_at(3, text_event()),)))
 
     await expect_broken(eventlog, at, SequenceGap, first=1)
 
@@ -166,7 +166,7 @@ async def test_a_gap_inside_a_commit_is_a_gap(
 ) -> None:
     """D7: the events of a commit follow each other."""
     await write(eventlog, at, CREATED)
-    await plant(Commit(ids.commit_id(), (recorded(2, said()), recorded(4, said()))))
+    await plant(Commit(ids.commit_id(), (record_at(2, text_event()), record_at(4, text_event()))))
 
     await expect_broken(eventlog, at, SequenceGap, first=1)
 
@@ -176,8 +176,8 @@ async def test_an_event_id_of_the_commit_before_is_foreign(
 ) -> None:
     """D7, A2: a fact that was written twice has its id twice."""
     await write(eventlog, at, CREATED)
-    last = await write(eventlog, at, said())
-    await plant(Commit(ids.commit_id(), (recorded(3, said(), last.events[0].id),)))
+    last = await write(eventlog, at, text_event())
+    await plant(Commit(ids.commit_id(), (record_at(3, text_event(), last.events[0].id),)))
 
     await expect_broken(eventlog, at, ForeignEventId, first=2)
 
@@ -188,7 +188,7 @@ async def test_a_claim_of_an_old_generation_is_refused(
     """D7: no writer writes it, because whoever claims has read the last claim."""
     await write(eventlog, at, CREATED, ExecutionClaimed(generation=2, runner="run_a"))
     await plant(
-        Commit(ids.commit_id(), (recorded(3, ExecutionClaimed(generation=1, runner="run_b")),))
+        Commit(ids.commit_id(), (record_at(3, ExecutionClaimed(generation=1, runner="run_b")),))
     )
 
     with pytest.raises(MalformedCommit, match="claim 1 after 2"):
@@ -200,7 +200,7 @@ async def test_a_tail_that_begins_at_a_repeated_commit_skips_the_repeat(
 ) -> None:
     """H-16: it has not read the commit that is repeated."""
     await write(eventlog, at, CREATED)
-    last = await write(eventlog, at, said())
+    last = await write(eventlog, at, text_event())
     await plant(last)
     written = await write_behind(eventlog, at)
 

@@ -55,7 +55,7 @@ async def publish_feed(log_builder: "LogBuilder") -> AsyncIterator[asyncio.Task[
             await task
 
 
-def published(log_builder: "LogBuilder", at: Address) -> list[str]:
+def feed_types(log_builder: "LogBuilder", at: Address) -> list[str]:
     """The types of the published events of one session, in order."""
     assert isinstance(log_builder.eventlog.feed, MemoryFeed)
     prefix = f"fairlead.event.{at.tenant}.{at.session_id}."
@@ -96,8 +96,8 @@ async def test_a_session_that_cannot_be_read_is_held_and_others_go_on(
         await write_mixed_shard(log_builder)
         await wait_for_checkpoint(log_builder, 4)
 
-    assert published(log_builder, AT) == ["session.created"]
-    assert published(log_builder, OTHER) == ["session.created", "session.archived"]
+    assert feed_types(log_builder, AT) == ["session.created"]
+    assert feed_types(log_builder, OTHER) == ["session.created", "session.archived"]
     state, _revision = await log_builder.eventlog.feed.state(SHARD)
     assert state.held == {AT: 2}
 
@@ -113,16 +113,16 @@ async def test_a_newer_release_publishes_what_was_held_in_order(log_builder: "Lo
         async with asyncio.timeout(10):
             while (await log_builder.eventlog.feed.checkpoint(SHARD))[1] < revision + 3:
                 await asyncio.sleep(0.005)
-    assert published(log_builder, AT) == ["session.created"]
+    assert feed_types(log_builder, AT) == ["session.created"]
 
     with newer_release():
         log_builder.log.parse_again(AT)
         async with publish_feed(log_builder):
-            await wait_until(lambda: len(published(log_builder, AT)) == 3)
+            await wait_until(lambda: len(feed_types(log_builder, AT)) == 3)
             await log_builder.append(AT, SessionArchived())
-            await wait_until(lambda: len(published(log_builder, AT)) == 4)
+            await wait_until(lambda: len(feed_types(log_builder, AT)) == 4)
 
-    assert published(log_builder, AT) == [
+    assert feed_types(log_builder, AT) == [
         "session.created",
         "weather.noted",
         "agent.switched",
@@ -165,9 +165,9 @@ async def test_a_held_session_that_is_purged_leaves_its_last_word(
 ) -> None:
     async with publish_feed(log_builder):
         await write_mixed_shard(log_builder)
-        await wait_until(lambda: len(published(log_builder, OTHER)) == 2)
+        await wait_until(lambda: len(feed_types(log_builder, OTHER)) == 2)
         await log_builder.append(AT, SessionPurged())
-        await wait_until(lambda: published(log_builder, AT) == ["session.purged"])
+        await wait_until(lambda: feed_types(log_builder, AT) == ["session.purged"])
         await wait_for_checkpoint(log_builder, 5)
 
     state, _revision = await log_builder.eventlog.feed.state(SHARD)
@@ -204,7 +204,7 @@ async def test_a_promotion_in_a_held_session_keeps_its_delivery(log_builder: "Lo
     with newer_release():
         log_builder.log.parse_again(AT)
         async with publish_feed(log_builder):
-            await wait_until(lambda: "prompt.promoted" in published(log_builder, AT))
+            await wait_until(lambda: "prompt.promoted" in feed_types(log_builder, AT))
 
     assert isinstance(log_builder.eventlog.feed, MemoryFeed)
     last = list(log_builder.eventlog.feed.items.values())[-1]

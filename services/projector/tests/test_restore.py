@@ -35,7 +35,7 @@ def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restore, "LOOK_PAUSE_S", 0.01)
 
 
-def switched(agent: str) -> AgentSwitched:
+def agent_switch(agent: str) -> AgentSwitched:
     return AgentSwitched(message_id=f"msg_{agent}", agent=agent)
 
 
@@ -83,7 +83,7 @@ async def write_history(log_builder: "LogBuilder") -> None:
     await log_builder.append(AT, CREATED)
     await log_builder.append(NEIGHBOUR, CREATED)
     await log_builder.append(ELSEWHERE, CREATED)
-    await log_builder.append(AT, switched("lost"))
+    await log_builder.append(AT, agent_switch("lost"))
     await log_builder.append(NEIGHBOUR, ARCHIVED)
 
 
@@ -103,9 +103,9 @@ async def test_the_projector_rebuilds_after_a_restore(
     rewind(log_builder, keep=2)
     if told:
         await begin_after_restore(log_builder)
-    await log_builder.append(AT, switched("new"))
+    await log_builder.append(AT, agent_switch("new"))
     for _ in range(3 if longer else 0):
-        await log_builder.append(AT, switched("later"))
+        await log_builder.append(AT, agent_switch("later"))
 
     async with projection.run():
         await projection.wait_until(
@@ -133,7 +133,7 @@ async def test_a_running_projector_notices_a_restore(
         await projection.wait_until(projection.is_caught_up)
         rewind(log_builder, keep=2)
         await begin_after_restore(log_builder)
-        await log_builder.append(AT, switched("new"))
+        await log_builder.append(AT, agent_switch("new"))
         await projection.wait_until(
             lambda: bool(projection.rows("SELECT 1 FROM read.session WHERE agent = 'new'"))
         )
@@ -156,7 +156,7 @@ async def test_a_projector_that_was_behind_the_backup_keeps_its_rows(
     await begin_after_restore(log_builder)
 
     async with projection.run():
-        await log_builder.append(AT, switched("new"))
+        await log_builder.append(AT, agent_switch("new"))
         await projection.wait_until(projection.is_caught_up)
 
     (row,) = projection.rows("SELECT title, agent FROM read.session WHERE session_id = 'ses_1'")
@@ -171,7 +171,7 @@ async def test_the_feed_goes_on_where_the_backup_ended(log_builder: "LogBuilder"
     published = len(agents_published(log_builder))
     rewind(log_builder, keep=2)
     await begin_after_restore(log_builder)
-    await log_builder.append(AT, switched("new"))
+    await log_builder.append(AT, agent_switch("new"))
 
     async with publish_feed(log_builder):
         await wait_for_feed(log_builder, 3)
@@ -198,7 +198,7 @@ async def test_a_feed_ahead_of_its_log_begins_another_incarnation(
 
     async with publish_feed(log_builder):
         await wait_for_feed(log_builder, 2)
-        await log_builder.append(AT, switched("new"))
+        await log_builder.append(AT, agent_switch("new"))
         await wait_for_feed(log_builder, 3)
 
     assert b"new" in agents_published(log_builder)[-1]

@@ -50,7 +50,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         running.kill()
 
 
-def switched(agent: str) -> AgentSwitched:
+def agent_switch(agent: str) -> AgentSwitched:
     return AgentSwitched(message_id=f"msg_{agent}", agent=agent)
 
 
@@ -108,7 +108,7 @@ async def test_every_reader_notices_a_store_that_was_rolled_back(
         writer = _open_writer(eventlog)
         head = await append(eventlog, CREATED, START)
         restart_with(server, lambda store: shutil.copytree(store, tmp_path / "backup"))
-        lost = await _until_written(eventlog, switched("lost"), head)
+        lost = await _until_written(eventlog, agent_switch("lost"), head)
         assert (await writer.read(AT)).state.seq == lost.seq
         async with run_projector(server, dsn, eventlog):
             await wait_for_agent(dsn, "lost")
@@ -119,7 +119,7 @@ async def test_every_reader_notices_a_store_that_was_rolled_back(
         restart_with(server, lambda store: _replace(store, tmp_path / "backup"))
         if told:
             await _tell(server)
-        new = await _until_written(eventlog, switched("new"), head)
+        new = await _until_written(eventlog, agent_switch("new"), head)
         assert new == lost
         async with run_projector(server, dsn, eventlog):
             await wait_for_agent(dsn, "new")

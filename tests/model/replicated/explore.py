@@ -26,7 +26,7 @@ def explore(setting: Setting) -> Exploration:
         fault = found.states[index].fault
         if fault not in faults:
             faults[fault] = found.trace(index)
-    stranded = found.stranded(_is_finished)
+    stranded = found.find_stranded(_is_finished)
     return Exploration(found, faults, found.trace(stranded[0]) if stranded else None)
 
 
