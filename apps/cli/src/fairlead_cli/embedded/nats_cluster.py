@@ -10,6 +10,7 @@ from typing import Final
 import httpx
 
 from fairlead_cli.embedded import nats
+from fairlead_cli.embedded.local_http import local_client
 from fairlead_cli.embedded.nats import NatsServer, RouteAccess
 from fairlead_cli.embedded.nats_auth import key_directory
 from fairlead_cli.embedded.ports import LOOPBACK, free_ports
@@ -141,7 +142,7 @@ async def why_node_not_ready(node: NatsServer) -> str | None:
     if reason is not None or node.routes is None:
         return reason
     try:
-        async with httpx.AsyncClient(timeout=PROBE_TIMEOUT_S, trust_env=False) as http:
+        async with local_client(PROBE_TIMEOUT_S) as http:
             response = await http.get(f"{node.monitor_url}/healthz")
         health = response.json()
     except (httpx.HTTPError, ValueError) as error:

@@ -12,6 +12,7 @@ import httpx
 
 from fairlead_cli.embedded.child_process import ProcessSpec
 from fairlead_cli.embedded.configuration import StackConfig
+from fairlead_cli.embedded.local_http import local_client
 from fairlead_cli.embedded.nats_auth import nats_environment
 from fairlead_cli.embedded.ports import LOOPBACK
 from fairlead_cli.embedded.service_environment import common_environment, service_environment
@@ -123,7 +124,7 @@ def _fixed_spec(spec: ProcessSpec) -> Prepare:
 async def _probe_readyz(port: int) -> str | None:
     """Why a service is not ready, from its `/readyz`; None when it is."""
     try:
-        async with httpx.AsyncClient(timeout=PROBE_TIMEOUT_S, trust_env=False) as http:
+        async with local_client(PROBE_TIMEOUT_S) as http:
             response = await http.get(f"http://{LOOPBACK}:{port}/readyz")
     except httpx.HTTPError:
         return "it does not answer yet"
