@@ -22,6 +22,7 @@ from fairlead_schema import subjects
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
+from fairlead_testing.shared_start import copy_database, shared_forks
 
 TIMEOUT_S = 60.0
 _ANSWER = re.compile(r'Publish Violation - Subject "_(INBOX|R_)')
@@ -135,8 +136,9 @@ async def stack(
     An earlier release may use subjects that this one no longer grants: `check_grants` is off for it.
     """
     open_config = _with_open_locations(config, state.parent)
+    await copy_database(state)
     async with (
-        run_stack(state, config=open_config, **options) as up,
+        run_stack(state, config=open_config, forks=shared_forks(), **options) as up,
         connect(up.operator, name="test") as eventlog,
         httpx.AsyncClient(
             base_url=up.http,

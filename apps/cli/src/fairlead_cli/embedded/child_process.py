@@ -4,11 +4,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
 from fairlead_cli.embedded import launcher
 from fairlead_cli.embedded.private_files import append_private
@@ -32,7 +32,27 @@ class ProcessSpec:
     grace_s: float = 10.0
 
 
-async def spawn(spec: ProcessSpec) -> asyncio.subprocess.Process:
+class ChildProcess(Protocol):
+    """A process that was started, like one of asyncio."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, or the negative number of the signal that ended it; None while it runs."""
+
+    async def wait(self) -> int: ...
+
+    def send_signal(self, signal: int) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+Spawn: TypeAlias = Callable[[ProcessSpec], Awaitable[ChildProcess]]
+
+
+async def spawn(spec: ProcessSpec) -> ChildProcess:
     """Start the process in its own session, so that Ctrl-C in a terminal reaches only the parent."""
     launch_options = (str(os.getpid()), str(int(spec.death_signal)), spec.user, "--")
     with (
@@ -52,9 +72,7 @@ async def spawn(spec: ProcessSpec) -> asyncio.subprocess.Process:
         )
 
 
-async def stop(
-    process: asyncio.subprocess.Process, spec: ProcessSpec, *, hurry: asyncio.Event
-) -> None:
+async def stop(process: ChildProcess, spec: ProcessSpec, *, hurry: asyncio.Event) -> None:
     """Send the stop signal, wait for the grace time, then kill. `hurry` ends the wait early."""
     with suppress(ProcessLookupError):
         process.send_signal(spec.stop_signal)

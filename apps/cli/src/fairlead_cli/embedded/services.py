@@ -10,7 +10,7 @@ from typing import Final
 
 import httpx
 
-from fairlead_cli.embedded.child_process import ProcessSpec
+from fairlead_cli.embedded.child_process import ProcessSpec, Spawn
 from fairlead_cli.embedded.configuration import StackConfig
 from fairlead_cli.embedded.local_http import local_client
 from fairlead_cli.embedded.nats_auth import nats_environment
@@ -89,29 +89,33 @@ def complete_scale(scale: Mapping[str, int]) -> dict[str, int]:
 
 
 def service_process(
-    name: str, index: int, port: int, context: ServiceContext, log: Path
+    name: str, index: int, port: int, context: ServiceContext, spawn: Spawn
 ) -> SupervisedProcess:
     """One service process; `port` is where it serves its health."""
     own = {"FAIRLEAD_HEALTH_PORT": str(port)} | (dict(context.gateway) if name == "gateway" else {})
     spec = ProcessSpec(
         argv=(sys.executable, "-m", f"fairlead_{name}"),
-        log=log,
+        log=context.state.log_path(name, index),
         cwd=context.cwd,
         env=context.environment(name) | own,
         grace_s=context.grace_s + GRACE_MARGIN_S,
     )
-    return SupervisedProcess(name, index, _fixed_spec(spec), lambda: _probe_readyz(port))
+    return SupervisedProcess(
+        name, index, _fixed_spec(spec), lambda: _probe_readyz(port), spawn=spawn
+    )
 
 
-def sim_process(port: int, cwd: Path, log: Path) -> SupervisedProcess:
+def sim_process(context: ServiceContext, spawn: Spawn) -> SupervisedProcess:
     """The simulated provider as a process."""
+    port = context.config.sim_port
+    assert port is not None, "the configuration has a simulated provider"
     spec = ProcessSpec(
         argv=(sys.executable, "-m", "fairlead_cli", "sim", "--port", str(port)),
-        log=log,
-        cwd=cwd,
+        log=context.state.log_path("sim"),
+        cwd=context.cwd,
         env=common_environment(os.environ),
     )
-    return SupervisedProcess("sim", 0, _fixed_spec(spec), lambda: _probe_port(port))
+    return SupervisedProcess("sim", 0, _fixed_spec(spec), lambda: _probe_port(port), spawn=spawn)
 
 
 def _fixed_spec(spec: ProcessSpec) -> Prepare:

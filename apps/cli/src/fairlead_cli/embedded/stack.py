@@ -11,11 +11,13 @@ from fairlead_cli.embedded import nats_cluster, services
 from fairlead_cli.embedded import state_directory as directory
 from fairlead_cli.embedded.access_key import ensure_key
 from fairlead_cli.embedded.configuration import StackConfig, choose_config
+from fairlead_cli.embedded.fork_server.client import ForkClient
 from fairlead_cli.embedded.nats_cluster import NatsCluster
 from fairlead_cli.embedded.ports import LOOPBACK, claim_port, free_ports
 from fairlead_cli.embedded.postgres import server as postgres
 from fairlead_cli.embedded.postgres.access import ADMIN
 from fairlead_cli.embedded.running_stack import RunningStack
+from fairlead_cli.embedded.service_environment import common_environment
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import (
     Progress,
@@ -44,6 +46,8 @@ class StackPlan:
     # Variables for the gateway alone, such as its limits.
     gateway: Mapping[str, str] = field(default_factory=dict)
     cwd: Path = field(default_factory=Path.cwd)
+    # None: a fork server of its own.
+    forks: ForkClient | None = None
 
 
 class Stack:
@@ -68,8 +72,11 @@ class Stack:
         state = directory.prepare_state(self._plan.state)
         with directory.lock_state(state):
             directory.delete_addresses(state)
+            forks = self._plan.forks or _own_forks(state)
             try:
-                run_stack = await self._start(state)
+                # It imports the services while the servers start.
+                forks.start()
+                run_stack = await self._start(state, forks)
                 directory.save_addresses(state, run_stack.run_record())
                 yield run_stack
             finally:
@@ -78,8 +85,10 @@ class Stack:
                 await stop_all(self._servers)
                 if self._database is not None:
                     postgres.forget(self._database)
+                if self._plan.forks is None:
+                    forks.close()
 
-    async def _start(self, state: StateDirectory) -> RunningStack:
+    async def _start(self, state: StateDirectory, forks: ForkClient) -> RunningStack:
         config = choose_config(
             state.config,
             config_path=self._plan.config,
@@ -99,7 +108,7 @@ class Stack:
             cwd=self._plan.cwd,
             gateway=self._gateway_variables(state, token, http_port),
         )
-        ops_port = await self._start_services(state, context)
+        ops_port = await self._start_services(context, forks)
         return RunningStack(
             http=f"http://{LOOPBACK}:{http_port}",
             ops=f"http://{LOOPBACK}:{ops_port}",
@@ -130,9 +139,7 @@ class Stack:
         ]
         if config.sim_port is not None:
             claim_port(config.sim_port, "simulated provider", "base_url")
-            log = state.log_path("sim")
-            self._services.append(services.sim_process(config.sim_port, self._plan.cwd, log))
-        await run_together(process.start() for process in (*self._servers, *self._services))
+        await run_together(process.start() for process in self._servers)
         await wait_all_ready(self._servers, self._progress)
         await run_together((cluster.provision(config.config), database.access.migrate()))
         return cluster, database
@@ -153,22 +160,27 @@ class Stack:
             variables |= {"FAIRLEAD_AUTH_MODE": "token", "FAIRLEAD_AUTH_KEYS_FILE": str(state.keys)}
         return variables
 
-    async def _start_services(self, state: StateDirectory, context: services.ServiceContext) -> int:
+    async def _start_services(self, context: services.ServiceContext, forks: ForkClient) -> int:
         """Start every service. The answer is the operations port of the gateway."""
+        if context.config.sim_port is not None:
+            self._services.append(services.sim_process(context, forks.spawn))
         instances = [
             (name, index)
             for name, count in services.complete_scale(self._plan.scale).items()
             for index in range(count)
         ]
         ports = free_ports(len(instances))
-        processes = [
-            services.service_process(name, index, port, context, state.log_path(name, index))
+        self._services += [
+            services.service_process(name, index, port, context, forks.spawn)
             for (name, index), port in zip(instances, ports, strict=True)
         ]
-        self._services += processes
-        await run_together(process.start() for process in processes)
+        await run_together(process.start() for process in self._services)
         await wait_all_ready(self._services, self._progress)
         return ports[instances.index(("gateway", 0))]
+
+
+def _own_forks(state: StateDirectory) -> ForkClient:
+    return ForkClient(state.log_path("fork-server"), common_environment(os.environ))
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from fairlead_cli.embedded import child_process
-from fairlead_cli.embedded.child_process import ProcessSpec
+from fairlead_cli.embedded.child_process import ChildProcess, ProcessSpec, Spawn
 from fairlead_cli.errors import CommandError, ProcessFailed
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ class SupervisedProcess:
         probe: Probe,
         *,
         restore: Restore = restore_nothing,
+        spawn: Spawn = child_process.spawn,
     ) -> None:
         self.name = name
         self.index = index
@@ -72,9 +73,10 @@ class SupervisedProcess:
         self._prepare = prepare
         self._probe = probe
         self._restore = restore
+        self._spawn = spawn
         self._restored = True
         self._spec: ProcessSpec | None = None
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ChildProcess | None = None
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -91,7 +93,7 @@ class SupervisedProcess:
 
     async def start(self) -> None:
         """Start the process and supervise it. Raises the errors of `prepare`."""
-        await self._spawn()
+        await self._start_process()
         self._task = asyncio.create_task(self._supervise())
 
     def kill(self, sig: int) -> None:
@@ -128,9 +130,9 @@ class SupervisedProcess:
             return "restarting"
         return await self._probe()
 
-    async def _spawn(self) -> None:
+    async def _start_process(self) -> None:
         self._spec = await self._prepare()
-        self._process = await child_process.spawn(self._spec)
+        self._process = await self._spawn(self._spec)
 
     async def _supervise(self) -> None:
         while not self._stop.is_set():
@@ -153,7 +155,7 @@ class SupervisedProcess:
         """Start the process again after the delay, and retry until a start succeeds."""
         while not await self._stopped_within(self.deaths.delay_s):
             try:
-                await self._spawn()
+                await self._start_process()
                 break
             except (CommandError, OSError) as error:
                 self.deaths = self.deaths.after(0)

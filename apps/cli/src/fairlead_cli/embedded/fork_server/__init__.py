@@ -1,0 +1,1 @@
+"""One process imports every service and forks for each start: see docs/adr/0037."""
