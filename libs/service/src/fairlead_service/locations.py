@@ -6,7 +6,7 @@ Links and `..` are resolved on both sides, so that no spelling of a path leads o
 import os.path
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef
@@ -30,6 +30,13 @@ class LocationRefused:
 
     directory: str
     message: str
+
+
+class RootedPlace(NamedTuple):
+    """A directory that a session may use, and the innermost root that holds it."""
+
+    directory: str
+    root: str
 
 
 def check_location(roots: Sequence[str], location: LocationRef) -> LocationRefused | None:
@@ -58,14 +65,21 @@ def locate(roots: Sequence[str], location: LocationRef) -> LocationRefused | str
 
     A link may be replaced after the check. So who uses the directory checks that it is still this one.
     """
+    place = locate_in_root(roots, location)
+    return place if isinstance(place, LocationRefused) else place.directory
+
+
+def locate_in_root(roots: Sequence[str], location: LocationRef) -> LocationRefused | RootedPlace:
+    """The directory of a location and the root that holds it, both with their links followed."""
     place = _real(location.directory)
     refusal = check_location(roots, location)
     if refusal is not None:
         return refusal
-    if place is None or containing_root(roots, place) is None:
+    root = None if place is None else containing_root(roots, place)
+    if place is None or root is None:
         message = f"{location.directory} is being replaced: try again when it stays the same"
         return LocationRefused(location.directory, message)
-    return place
+    return RootedPlace(place, root)
 
 
 def containing_root(roots: Sequence[str], directory: str) -> str | None:

@@ -12,6 +12,7 @@ from fairlead_llm.transport import Clients
 from fairlead_runner.calls.catalogs import Catalogs
 from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tenant_usage import TenantUsageReader
+from fairlead_runner.turn.context_observer import ContextObserver
 from fairlead_runner.turn.lowered_histories import LoweredHistories
 from fairlead_schema.ids import RunnerId
 from fairlead_service import ids
@@ -31,6 +32,7 @@ class RunnerContext:
     clients: Clients
     settings: RunnerSettings
     catalogs: Catalogs
+    observer: ContextObserver
     tenant_usage: TenantUsageReader
     turn_quota: RunningQuota
     places: Slots
@@ -56,6 +58,9 @@ def build_context(
     )
     session_writer = SessionWriter(eventlog.log, sessions, ids, patience_s=config.nats.patience_s)
     eventlog.status.on_restore(session_writer.forget_all)
+    pool, timeout_s = config.tools.pool, config.runner.observe_timeout_s
+    fresh_s = settings.timings.catalog_fresh_s
+    catalogs = Catalogs(eventlog, pool=pool, timeout_s=timeout_s, fresh_s=fresh_s)
     return RunnerContext(
         runner=runner,
         eventlog=eventlog,
@@ -63,12 +68,8 @@ def build_context(
         session_writer=session_writer,
         clients=clients,
         settings=settings,
-        catalogs=Catalogs(
-            eventlog,
-            pool=config.tools.pool,
-            timeout_s=config.runner.observe_timeout_s,
-            fresh_s=settings.timings.catalog_fresh_s,
-        ),
+        catalogs=catalogs,
+        observer=ContextObserver(eventlog, catalogs, pool=pool, timeout_s=timeout_s),
         tenant_usage=TenantUsageReader(eventlog, settings),
         places=Slots(config.runner.sessions_max),
         turn_quota=RunningQuota(

@@ -6,9 +6,12 @@ import pytest
 
 from fairlead_runner.calls.catalogs import Catalogs
 from fairlead_schema import subjects
+from fairlead_schema.context import ObserveContext
+from fairlead_schema.location import LocationRef
 from fairlead_schema.tools.request import ToolCatalog, ToolInfo
-from services.runner.tests.conftest import AT, World
+from services.runner.tests.conftest import World
 
+QUESTION = ObserveContext(location=LocationRef(directory="/w"), agent="build")
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
 
 
@@ -33,10 +36,9 @@ async def test_while_the_tools_service_is_away_its_tools_are_not_gone(
 ) -> None:
     """F-10, E-01: the last offer holds, so that the prefix stays; an empty offer is an answer too."""
     catalogs = Catalogs(world.eventlog, pool="default", timeout_s=1, fresh_s=0)
-    session = await world.session()
 
     async def names() -> list[str]:
-        return list(await catalogs.load(AT, session, "build"))
+        return list(await catalogs.load(QUESTION))
 
     set_answer(world, away)
     assert await names() == []
@@ -52,24 +54,22 @@ async def test_a_changed_offer_is_asked_for_at_once(world: World) -> None:
     """D5: a model gets a tool in the turn after its registration, whatever was offered before."""
     catalogs = Catalogs(world.eventlog, pool="default", timeout_s=1, fresh_s=1000)
     await world.eventlog.tool_registrations.watch(catalogs.forget)
-    session = await world.session()
     set_answer(world, catalog_body())
-    assert await catalogs.load(AT, session, "build") == {}
+    assert await catalogs.load(QUESTION) == {}
     set_answer(world, catalog_body(READ))
-    assert await catalogs.load(AT, session, "build") == {}
+    assert await catalogs.load(QUESTION) == {}
 
     await world.eventlog.tool_registrations.put("elsewhere", "svc.read.-", b"{}")
-    assert await catalogs.load(AT, session, "build") == {}
+    assert await catalogs.load(QUESTION) == {}
     await world.eventlog.tool_registrations.put("default", "svc.read.-", b"{}")
 
-    assert list(await catalogs.load(AT, session, "build")) == ["read"]
+    assert list(await catalogs.load(QUESTION)) == ["read"]
 
 
 async def test_an_offer_that_changed_during_the_question_is_not_kept(world: World) -> None:
     """D5: the answer may be from before the change."""
     catalogs = Catalogs(world.eventlog, pool="default", timeout_s=1, fresh_s=1000)
     await world.eventlog.tool_registrations.watch(catalogs.forget)
-    session = await world.session()
 
     async def answer_and_change(_body: bytes) -> bytes:
         await world.eventlog.tool_registrations.put("default", "svc.read.-", b"{}")
@@ -77,7 +77,7 @@ async def test_an_offer_that_changed_during_the_question_is_not_kept(world: Worl
 
     answerers = world.eventlog.requests.answerers  # type: ignore[attr-defined]
     answerers[subjects.tool_catalog("default")] = answer_and_change
-    assert await catalogs.load(AT, session, "build") == {}
+    assert await catalogs.load(QUESTION) == {}
     set_answer(world, catalog_body(READ))
 
-    assert list(await catalogs.load(AT, session, "build")) == ["read"]
+    assert list(await catalogs.load(QUESTION)) == ["read"]

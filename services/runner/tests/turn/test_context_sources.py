@@ -172,13 +172,20 @@ async def test_the_place_is_asked_about_what_the_session_did_there(world: World)
     await world.drain()
 
     assert questions == [
-        {"location": {"directory": "/w"}, "tenant": "default", "agent": "build", "touched": []},
+        {
+            "location": {"directory": "/w"},
+            "tenant": "default",
+            "agent": "build",
+            "touched": [],
+            "withTools": True,
+        },
         {
             "location": {"directory": "/w"},
             "tenant": "default",
             "agent": "build",
             "timezone": "Europe/Oslo",
             "touched": ["/w/src"],
+            "withTools": True,
         },
     ]
 

@@ -15,7 +15,7 @@ from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema import subjects
 from fairlead_schema.context import RemoveSource, SourceRegistration, SourceRegistrations
 from fairlead_schema.permission import PermissionRule
-from fairlead_schema.tools.request import ListTools, ToolCatalog
+from fairlead_schema.tools.request import ListTools, ToolCatalog, ToolInfo
 from fairlead_service import ids
 from fairlead_service.audit import audit_command
 from fairlead_service.config.configuration import Config
@@ -28,6 +28,7 @@ from fairlead_tools.builtin import builtins, skill, task
 from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.subagents import Subagents
 from fairlead_tools.calls.worker import ToolWorker
+from fairlead_tools.context.location_views import LocationViews
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.registered import RegisteredSources
 from fairlead_tools.context.sources.files import expand_home
@@ -61,7 +62,8 @@ class ToolsService:
             partial(open_client, settings.nats), name="tools", refusals=verbs.REFUSALS
         )
         pool = settings.pool
-        self.server.serve("observe", subjects.observe(pool), self.observer.observe)
+        views = LocationViews(self.observer, self._offered_tools)
+        self.server.serve_thin("observe", subjects.observe(pool), views.look)
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
         self.server.serve_verb("source.register", self._add_source)
         self.server.serve_verb("source.remove", self._remove_source)
@@ -135,6 +137,9 @@ class ToolsService:
 
     async def _list_tools(self, command: ListTools) -> ToolCatalog:
         return await list_tools(self.registry, command, self._settings.config.rules)
+
+    async def _offered_tools(self, command: ListTools) -> tuple[ToolInfo, ...]:
+        return (await self._list_tools(command)).tools
 
     async def _add_source(
         self, tenant: TenantParam, command: SourceRegistration

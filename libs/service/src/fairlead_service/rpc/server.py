@@ -113,8 +113,14 @@ class RpcServer:
         """Serve one verb by a FastStream handler. The subject may hold `ANY_TENANT`."""
         self._serve_door(verb, subject, handler, None, queue=self._queue)
 
-    def serve_thin(self, verb: str, subject: str, handler: Handler, perform: Perform) -> None:
-        """Serve one verb without FastStream. The handler is only documented; `perform` runs."""
+    def serve_thin(
+        self, verb: str, subject: str, handler: Handler, perform: Perform | None = None
+    ) -> None:
+        """Serve one verb without FastStream. The handler is only documented; `perform` runs.
+
+        Where the command names its tenant itself, a handler of the command alone runs.
+        """
+        perform = perform or (lambda _tenant, command: handler(command))
         self._serve_door(verb, subject, handler, perform, queue=self._queue)
 
     def _serve_door(

@@ -7,7 +7,7 @@ from functools import partial
 from time import perf_counter_ns
 from typing import Any, Final, Protocol, TypeAlias
 
-from fairlead_schema.ids import TenantId
+from fairlead_schema.ids import DEFAULT_TENANT, TenantId
 from fairlead_schema.model import Model
 from fairlead_service.audit import audit_own_client
 from fairlead_service.rpc.answers import Answerer, parse_tenant
@@ -45,7 +45,9 @@ class ThinVerb:
         self.endpoint = endpoint
         self._answerer = answerer
         self._perform = perform
-        self._tenant_token = endpoint.subject.split(".").index("*")
+        tokens = endpoint.subject.split(".")
+        # The command itself names the tenant where the subject has none.
+        self._tenant_token = tokens.index("*") if "*" in tokens else None
         self._slots = asyncio.Semaphore(REQUESTS_MAX)
         self._running: set[asyncio.Task[None]] = set()
 
@@ -60,19 +62,23 @@ class ThinVerb:
         """Wait until every request that was taken is answered."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _perform_as_caller(self, message: Message, tenant: str, command: Model) -> Model:
+    async def _perform_as_caller(self, message: Message, command: Model) -> Model:
         with caller_of(message.subject, message.headers):
-            return await self._perform(parse_tenant(tenant), command)
+            return await self._perform(self._tenant(message), command)
+
+    def _tenant(self, message: Message) -> TenantId:
+        if self._tenant_token is None:
+            return DEFAULT_TENANT
+        return parse_tenant(message.subject.split(".")[self._tenant_token])
 
     async def _answer(self, message: Message) -> None:
         """Answer one request, and free the slot that `take` got for it."""
         began = perf_counter_ns()
-        tenant = message.subject.split(".")[self._tenant_token]
         try:
             answer = await self._answerer.answer(
                 self.endpoint.request,
                 message.data,
-                partial(self._perform_as_caller, message, tenant),
+                partial(self._perform_as_caller, message),
             )
             self.endpoint.count(perf_counter_ns() - began, answer.refused)
             audit_own_client(message.subject, answer.refused)

@@ -3,28 +3,40 @@
 import logging
 import time
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_schema import subjects
 from fairlead_schema.commands.answer import CommandAnswer
+from fairlead_schema.context import ObserveContext
 from fairlead_schema.ids import TenantId
-from fairlead_schema.subjects import Address
+from fairlead_schema.tools.location_view import LocationView
 from fairlead_schema.tools.request import ListTools, ToolCatalog, ToolInfo
-from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
 
 _ANSWER = CommandAnswer[ToolCatalog]
 CATALOGS_MAX: Final = 1024
 
+OfferedTools: TypeAlias = dict[str, ToolInfo]
+"""The tools that a location offers to an agent, by name, in the order of the offer."""
+
+
+class KnownOffer(NamedTuple):
+    """Some tools, when they were asked for on their own, and their hash if their worker named one."""
+
+    tools: OfferedTools
+    loaded_at: float = -inf
+    hash: str | None = None
+
 
 class Catalogs:
     """A cache of the tools that each location offers to each agent.
 
-    A stale catalog does no harm: a call names the revision of its tool, and another revision
-    refuses the call.
+    The answer about a location brings its tools. Only a tools service of an earlier release is asked
+    for them separately. A stale catalog does no harm: a call names the revision of its tool, and
+    another revision refuses the call.
     """
 
     def __init__(
@@ -34,40 +46,64 @@ class Catalogs:
         self._pool = pool
         self._timeout_s = timeout_s
         self._fresh_s = fresh_s
-        self._cache: dict[tuple[str, str, str], tuple[float, dict[str, ToolInfo]]] = {}
+        self._cache: dict[tuple[str, str, str | None], KnownOffer] = {}
         self._changes = 0
 
     def forget(self, tenant: TenantId | None) -> None:
         """Ask anew for the tools of a tenant: they have changed. None: for those of all tenants."""
         self._changes += 1
-        for key, (_loaded_at, tools) in self._cache.items():
+        for key, offer in self._cache.items():
             if tenant in {None, key[0]}:
-                self._cache[key] = (-inf, tools)
+                self._cache[key] = offer._replace(loaded_at=-inf)
 
-    async def load(self, at: Address, session: Session, agent: str) -> dict[str, ToolInfo]:
-        """The tools of the session's location for an agent.
+    def last_offer(self, question: ObserveContext) -> KnownOffer | None:
+        """The last offer of a location to an agent, however old it is."""
+        return self._cache.get(_key(question))
+
+    async def take(self, question: ObserveContext, view: LocationView) -> OfferedTools:
+        """The tools in an answer about a location: new ones, the known ones, or those asked for."""
+        known = self.last_offer(question)
+        if view.tools is not None:
+            tools = {tool.name: tool for tool in view.tools}
+            self._keep(question, KnownOffer(tools, hash=view.tools_hash))
+            return tools
+        if view.tools_hash is not None and known is not None and known.hash == view.tools_hash:
+            return known.tools
+        return await self.load(question)
+
+    async def last_tools(self, question: ObserveContext) -> OfferedTools:
+        """The last offer, because the tools service does not answer; without one, ask for it."""
+        known = self.last_offer(question)
+        return await self.load(question) if known is None else known.tools
+
+    async def load(self, question: ObserveContext) -> OfferedTools:
+        """The tools of a location for an agent, asked for on their own.
 
         While the tools service does not answer, its last answer holds: calls wait for the service,
         and a request without the tools would break the provider's cached prefix.
         """
-        assert session.profile is not None, "a session that drains was created"
-        key = (at.tenant, session.profile.location.directory, agent)
-        loaded_at, cached = self._cache.get(key, (-inf, {}))
-        if time.monotonic() - loaded_at < self._fresh_s:
-            return cached
-        question = ListTools(location=session.profile.location, agent=agent, tenant=at.tenant)
+        known = self.last_offer(question) or KnownOffer({})
+        if time.monotonic() - known.loaded_at < self._fresh_s:
+            return known.tools
         changes = self._changes
         tools = await self._request(question)
         if tools is None:
-            return cached
-        if len(self._cache) >= CATALOGS_MAX:
-            self._cache.clear()
-        self._cache[key] = (time.monotonic() if changes == self._changes else -inf, tools)
+            return known.tools
+        loaded_at = time.monotonic() if changes == self._changes else -inf
+        self._keep(question, KnownOffer(tools, loaded_at))
         return tools
 
-    async def _request(self, question: ListTools) -> dict[str, ToolInfo] | None:
+    def _keep(self, question: ObserveContext, offer: KnownOffer) -> None:
+        if len(self._cache) >= CATALOGS_MAX:
+            self._cache.clear()
+        self._cache[_key(question)] = offer
+
+    async def _request(self, question: ObserveContext) -> OfferedTools | None:
         """The answer of the tools service; None if it does not answer."""
-        body = question.model_dump_json(by_alias=True).encode()
+        command = ListTools(
+            location=question.location, agent=question.agent, tenant=question.tenant
+        )
+        body = command.model_dump_json(by_alias=True).encode()
         try:
             answer = await self._eventlog.requests.request(
                 subjects.tool_catalog(self._pool), body, timeout_s=self._timeout_s
@@ -78,3 +114,7 @@ class Catalogs:
             log.info("tools service does not answer: its last tools are offered", extra=extra)
             return None
         return None if catalog is None else {tool.name: tool for tool in catalog.tools}
+
+
+def _key(question: ObserveContext) -> tuple[str, str, str | None]:
+    return question.tenant, question.location.directory, question.agent

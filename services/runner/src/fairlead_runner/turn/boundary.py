@@ -1,17 +1,15 @@
 """The safe boundary: observe once, then make everything durable before the provider is called."""
 
-import asyncio
 import logging
 from dataclasses import dataclass
 
 from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
 from fairlead_runner.runner_context import RunnerContext
-from fairlead_runner.turn.context_observer import build_question, observe_context
+from fairlead_runner.turn.context_observer import ObservedLocation, build_question
 from fairlead_runner.turn.model_target import ModelTarget
 from fairlead_schema.context import ContextSample, ObserveContext
 from fairlead_schema.provider.request import ModelRequest
-from fairlead_schema.tools.request import ToolInfo
 from fairlead_service import ids
 from fairlead_session.compaction.compaction import CompactionPlan, fit
 from fairlead_session.next_move import TakeTurn
@@ -44,25 +42,14 @@ class Boundary:
     def __init__(self, context: RunnerContext, writer: StagedWriter) -> None:
         self._context = context
         self._writer = writer
-        self._sample: tuple[ObserveContext, ContextSample] | None = None
+        self._seen: tuple[ObserveContext, ObservedLocation] | None = None
 
     async def observe(self) -> ContextSample:
         """One sample per boundary, however many moves it takes to get there.
 
         The session itself adds its model to the sample, because no location knows the model.
         """
-        session, settings = self._writer.session, self._context.settings
-        question = build_question(self._writer.at.tenant, session, settings.agent(session))
-        if self._sample is None or self._sample[0] != question:
-            sample = await observe_context(
-                self._context.eventlog,
-                session,
-                question,
-                pool=self._context.pool,
-                timeout_s=settings.config.runner.observe_timeout_s,
-            )
-            self._sample = (question, sample)
-        return add_session_sources(self._sample[1], settings.model(session))
+        return self._sample(await self._look())
 
     async def cross(self, move: TakeTurn, target: ModelTarget) -> PreparedRequest | CompactionPlan:
         """Cross in one commit. Raises StaleDecision.
@@ -70,8 +57,11 @@ class Boundary:
         If the request seems too large, everything before it stays staged for the compaction.
         """
         writer, settings = self._writer, self._context.settings
-        sample, tools = await asyncio.gather(self.observe(), self._tools(move, target))
-        self._sample = None
+        seen = await self._look()
+        self._seen = None
+        sample = self._sample(seen)
+        # A final step offers no tools.
+        tools = {} if move.final else seen.tools
         calls_max = settings.config.runner.calls_max
         offer = Offer(target.agent, tools, calls_max, final=move.final)
         turn_ids = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
@@ -121,9 +111,14 @@ class Boundary:
         }
         log.warning("request prefix changed: the provider's cache is lost", extra=extra)
 
-    async def _tools(self, move: TakeTurn, target: ModelTarget) -> dict[str, ToolInfo]:
-        """The tools to offer. A final step offers none."""
-        if move.final:
-            return {}
-        writer = self._writer
-        return await self._context.catalogs.load(writer.at, writer.session, target.agent)
+    async def _look(self) -> ObservedLocation:
+        """The location as this boundary sees it."""
+        session = self._writer.session
+        agent = self._context.settings.agent(session)
+        question = build_question(self._writer.at, session, agent)
+        if self._seen is None or self._seen[0] != question:
+            self._seen = (question, await self._context.observer.observe(session, question))
+        return self._seen[1]
+
+    def _sample(self, seen: ObservedLocation) -> ContextSample:
+        return add_session_sources(seen.sample, self._context.settings.model(self._writer.session))

@@ -2,7 +2,9 @@
 
 import asyncio
 import time
-from typing import Final
+from collections.abc import Coroutine, Mapping
+from functools import cache, partial
+from typing import Any, Final, TypeAlias
 
 from fairlead_schema.context import ContextSample, Observation, ObserveContext
 from fairlead_service.config.configuration import Config
@@ -25,6 +27,10 @@ ORDER: Final = (
 """The order of the built-in sources in a baseline."""
 
 
+ReadSources: TypeAlias = Mapping[str, Observation | None]
+"""The sources that read the disk, by key; None for a source that the location does not have."""
+
+
 class Observer:
     """Observes the locations that this process serves."""
 
@@ -36,6 +42,7 @@ class Observer:
         self._reader = SourceReader(config.context.timeout_s)
         self.catalog = SkillCatalog(config, self._web)
         self.registered_sources = plugins
+        self._references = references.observe(config.reference)
 
     async def observe(self, request: ObserveContext) -> ContextSample:
         """Observe every source: the built-in ones first, then those of other services.
@@ -44,15 +51,12 @@ class Observer:
         registered sources are unknown.
         """
         began = time.perf_counter()
-        fetched, _ = await asyncio.gather(
-            self._pages.texts(self._instructions.urls), self.catalog.refresh()
+        fetched = await self._fetch()
+        reading = self._reader.read_sources(
+            request.location.directory, self._reads(request, fetched)
         )
-        registered, read = await asyncio.gather(
-            self._observe_registered(request),
-            self._reader.read_sources(request.location.directory, self._reads(request, fetched)),
-        )
-        own = {**read, date.KEY: self._date(request)}
-        own[references.KEY] = references.observe(self.config.reference)
+        registered, read = await self._beside_registered(request, reading)
+        own = {**read, date.KEY: self._date(request), references.KEY: self._references}
         built_in = (own[key] for key in ORDER)
         present = (observation for observation in built_in if observation is not None)
         observations = (*present, *registered)
@@ -68,15 +72,12 @@ class Observer:
     def _reads(self, request: ObserveContext, fetched: FetchedPages) -> dict[str, ReadSource]:
         """The sources that read the disk."""
         permitted = agent_rules(self.config, request.agent)
-        tenant, at = request.tenant, request.location
+        # All sources of a sample are of one project. A failure is not kept: each source tries again.
+        find = cache(partial(self.catalog.projects.find, request.tenant, request.location))
         return {
-            environment.KEY: lambda: environment.observe(
-                at, self.catalog.projects.find(tenant, at)
-            ),
-            instructions.KEY: lambda: self._instructions.observe(
-                request, self.catalog.projects.find(tenant, at), fetched
-            ),
-            skills.KEY: lambda: skills.observe(self.catalog.load(tenant, at), permitted),
+            environment.KEY: lambda: environment.observe(request.location, find()),
+            instructions.KEY: lambda: self._instructions.observe(request, find(), fetched),
+            skills.KEY: lambda: skills.observe(self.catalog.load_project(find()), permitted),
         }
 
     def _date(self, request: ObserveContext) -> Observation:
@@ -86,9 +87,25 @@ class Observer:
         except (KeyError, ValueError, OSError) as error:
             return unavailable(date.KEY, "unreadable", f"time zone {timezone}: {error}")
 
-    async def _observe_registered(self, request: ObserveContext) -> tuple[Observation, ...]:
-        return (
-            ()
-            if self.registered_sources is None
-            else await self.registered_sources.observe(request)
-        )
+    async def _fetch(self) -> FetchedPages:
+        """Look for pages and skills on the web, if the configuration names any."""
+        urls = self._instructions.urls
+        if not urls and not self.catalog.has_sites:
+            return {}
+        fetched, _ = await asyncio.gather(self._pages.texts(urls), self.catalog.refresh())
+        return fetched
+
+    async def _beside_registered(
+        self, request: ObserveContext, reading: Coroutine[Any, Any, ReadSources]
+    ) -> tuple[tuple[Observation, ...], ReadSources]:
+        """The sources of other services, asked while this process reads its own."""
+        registered = self.registered_sources
+        try:
+            has_registered = registered is not None and await registered.has_any(request.tenant)
+        except BaseException:
+            reading.close()
+            raise
+        if registered is None or not has_registered:
+            return (), await reading
+        observed, read = await asyncio.gather(registered.observe(request), reading)
+        return observed, read

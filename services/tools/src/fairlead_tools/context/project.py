@@ -9,7 +9,7 @@ from typing import Final
 from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
-from fairlead_service.locations import LocationRefused, containing_root, locate
+from fairlead_service.locations import LocationRefused, containing_root, locate_in_root
 from fairlead_tools.context.sources.files import Unreadable, printable_path, real_path
 
 log = logging.getLogger(__name__)
@@ -45,14 +45,11 @@ class ProjectFinder:
         The project's root is the nearest directory with a `.git`. The search for it ends at the
         configured root, so that nothing above that root is ever read.
         """
-        roots = self._config.roots(tenant)
-        place = locate(roots, location)
+        place = locate_in_root(self._config.roots(tenant), location)
         if isinstance(place, LocationRefused):
             raise Unreadable("outside", place.message)
-        directory, top = Path(place), containing_root(roots, place)
-        if top is None:
-            raise Unreadable("outside", f"{location.directory} is being replaced")
-        repository = git_root(directory, Path(top))
+        directory = Path(place.directory)
+        repository = git_root(directory, Path(place.root))
         return ObservedProject(
             directory=directory,
             root=repository or directory,

@@ -46,6 +46,8 @@ class LoaderAnswer(Model):
 
 
 _ANSWER = CommandAnswer[LoaderAnswer]
+# A runner asks for more than a loader needs to know.
+_ASKED_FIELDS: Final = set(ObserveContext.model_fields)
 
 
 class RegisteredSources:
@@ -82,6 +84,10 @@ class RegisteredSources:
         await self._eventlog.sources.remove(tenant, command.key)
         return SourceRegistrations(sources=await self._load(tenant))
 
+    async def has_any(self, tenant: TenantId) -> bool:
+        """Whether the tenant has registered a source. Raises LogError if that is unknown."""
+        return bool(await self._current(tenant))
+
     async def observe(self, request: ObserveContext) -> tuple[Observation, ...]:
         """Observe every source of the tenant, in key order. Raises LogError if they are unknown."""
         sources = await self._current(request.tenant)
@@ -108,7 +114,9 @@ class RegisteredSources:
         return sources
 
     async def _ask(self, source: SourceRegistration, request: ObserveContext) -> Observation | None:
-        body = request.model_dump_json(by_alias=True, exclude_none=True).encode()
+        body = request.model_dump_json(
+            by_alias=True, exclude_none=True, include=_ASKED_FIELDS
+        ).encode()
         timeout_s = min(source.timeout_ms / 1000, self._timeout_s)
         try:
             raw = await self._eventlog.requests.request(source.subject, body, timeout_s=timeout_s)

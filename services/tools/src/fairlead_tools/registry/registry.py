@@ -83,6 +83,7 @@ class Registry:
     def __init__(self, refresh: Refresh | None = None) -> None:
         self._all: tuple[Registration, ...] = ()
         self._views: dict[Scope, dict[str, Tool]] = {}
+        self._catalogs: dict[tuple[Scope, tuple[PermissionRule, ...]], ToolCatalog] = {}
         self._refresh = refresh
 
     def refresh_with(self, refresh: Refresh) -> None:
@@ -126,11 +127,18 @@ class Registry:
     ) -> ToolCatalog:
         """The tools of a scope in order. A tool that hides another takes its place in the order.
 
-        A tool that the rules wholly deny is left out. Each call is still checked on its own.
+        A tool that the rules wholly deny is left out. Each call is still checked on its own. Until a
+        registration changes, the catalog of a scope and its rules is the same object.
         """
-        tools = self._view(scope).values()
-        visible = (tool.info for tool in tools if not is_hidden(rules, tool.permission))
-        return ToolCatalog(tools=tuple(visible))
+        catalog = self._catalogs.get((scope, rules))
+        if catalog is None:
+            tools = self._view(scope).values()
+            visible = (tool.info for tool in tools if not is_hidden(rules, tool.permission))
+            catalog = ToolCatalog(tools=tuple(visible))
+            if len(self._catalogs) >= VIEWS_MAX:
+                self._catalogs.clear()
+            self._catalogs[scope, rules] = catalog
+        return catalog
 
     async def refresh(self, scope: Scope, *, sure: bool = False) -> None:
         """Load the registrations of a scope, as far as they can be read now."""
@@ -147,6 +155,7 @@ class Registry:
         # The sort is stable: the registrations of one owner keep their order.
         self._all = tuple(sorted(registrations, key=lambda registration: registration.rank))
         self._views.clear()
+        self._catalogs.clear()
 
     def _view(self, scope: Scope) -> dict[str, Tool]:
         view = self._views.get(scope)

@@ -33,6 +33,10 @@ class SkillCatalog:
 
     def __init__(self, config: Config, web: WebClient) -> None:
         self._settings = config.skills
+        base = config.skills.config_directory
+        self._operator_folders = (
+            tuple(expand_home(base) / folder for folder in FOLDERS) if base else ()
+        )
         self.projects = ProjectFinder(config)
         self._refresh_s = config.context.refresh_s
         self._first_s = config.context.timeout_s
@@ -57,10 +61,19 @@ class SkillCatalog:
         if self._syncing is not None:
             await cancel_and_wait(self._syncing)
 
+    @property
+    def has_sites(self) -> bool:
+        """Whether any skills come from the web."""
+        return bool(self._sites)
+
     def load(self, tenant: TenantId, location: LocationRef) -> tuple[Skill, ...]:
         """All skills of a location, by name. Reads the disk. Raises Unreadable, OSError."""
+        return self.load_project(self.projects.find(tenant, location))
+
+    def load_project(self, project: ObservedProject) -> tuple[Skill, ...]:
+        """All skills of a project, by name. Reads the disk. Raises Unreadable, OSError."""
         skills = {BUILT_IN: builtin_skill()}
-        for source in dict.fromkeys(self._sources(self.projects.find(tenant, location))):
+        for source in dict.fromkeys(self._sources(project)):
             site = self._sites.get(str(source)) if isinstance(source, str) else None
             loaded = (
                 site.load(self._texts)
@@ -80,13 +93,12 @@ class SkillCatalog:
         No directory of an untrusted project is among them, and none that leads out of the project.
         """
         settings = self._settings
-        if settings.config_directory:
-            base = expand_home(settings.config_directory)
-            yield from (base / folder for folder in FOLDERS)
+        yield from self._operator_folders
         if settings.project and project.is_trusted:
             for above in reversed(directories_up(project.directory, project.root)):
-                folders = (above / PROJECT / folder for folder in FOLDERS)
-                yield from filter(partial(_stays_inside, project), folders)
+                if (above / PROJECT).exists():
+                    folders = (above / PROJECT / folder for folder in FOLDERS)
+                    yield from filter(partial(_stays_inside, project), folders)
         for source in settings.sources:
             if is_url(source) or expand_home(source).is_absolute():
                 yield source if is_url(source) else expand_home(source)

@@ -1,12 +1,14 @@
 """`core/date`: the calendar date where the host is, or in the session's time zone."""
 
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from fairlead_schema.context import ObservedSource
 
 KEY: Final = "core/date"
+KEPT_MAX: Final = 8
 
 
 def today(timezone: str | None) -> date:
@@ -15,6 +17,7 @@ def today(timezone: str | None) -> date:
     return (now if timezone is None else now.astimezone(ZoneInfo(timezone))).date()
 
 
+@lru_cache(KEPT_MAX)
 def observe(today: date) -> ObservedSource:
     """The date without a time, so that the source changes once a day."""
     text = today.strftime("%a %b %d %Y")

@@ -1,6 +1,7 @@
 """`core/environment`: where the session works."""
 
 import platform
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -9,15 +10,22 @@ from fairlead_schema.location import LocationRef
 from fairlead_tools.context.project import ObservedProject
 
 KEY: Final = "core/environment"
+KEPT_MAX: Final = 1024
 
 
 def observe(location: LocationRef, project: ObservedProject) -> ObservedSource:
     """The working directory, its root, whether git is there, and the platform."""
-    directory = Path(location.directory)
+    directory = str(Path(location.directory))
+    root = str(project.root) if project.has_git else directory
+    return _observe(directory, root, has_git=project.has_git)
+
+
+@lru_cache(KEPT_MAX)
+def _observe(directory: str, root: str, *, has_git: bool) -> ObservedSource:
     value = {
-        "directory": str(directory),
-        "root": str(project.root if project.has_git else directory),
-        "git": project.has_git,
+        "directory": directory,
+        "root": root,
+        "git": has_git,
         "platform": platform.system().lower(),
     }
     return ObservedSource(

@@ -4,6 +4,7 @@ import glob
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from itertools import accumulate, islice
 from pathlib import Path
@@ -24,6 +25,8 @@ from fairlead_tools.context.sources.files import (
 
 KEY: Final = "core/instructions"
 MATCHES_MAX: Final = 200
+# Rendered instructions of so many places are kept; each may have hundreds of kilobytes.
+KEPT_MAX: Final = 64
 
 CHANGED: Final = (
     "The instructions have changed. Those below replace all that you were given before:"
@@ -85,11 +88,10 @@ class Instructions:
     def __init__(self, settings: ContextConfig) -> None:
         self._settings = settings
         self._texts = TextFiles(settings.file_bytes_max)
-
-    @property
-    def urls(self) -> tuple[str, ...]:
+        file = settings.global_file
+        self._global_file = None if file is None else expand_home(file)
+        self.urls = tuple(entry for entry in settings.instructions if is_url(entry))
         """The addresses to fetch before an observation."""
-        return tuple(entry for entry in self._settings.instructions if is_url(entry))
 
     def observe(
         self, request: ObserveContext, project: ObservedProject, fetched: FetchedPages
@@ -103,7 +105,7 @@ class Instructions:
         error = next((part.error for part in parts if isinstance(part, MissingInstruction)), None)
         if error is not None:
             raise Unreadable(error.why, error.reason, instead=render(parts))
-        return render(parts) if parts else None
+        return _render_kept(parts) if parts else None
 
     def _limit_total(self, parts: tuple[InstructionPart, ...]) -> tuple[InstructionPart, ...]:
         """Mark the instructions beyond the total size limit as missing."""
@@ -163,8 +165,8 @@ class Instructions:
         """
         settings, directory, root = self._settings, project.directory, project.root
         counts = settings.project and project.is_trusted
-        if settings.global_file is not None and is_present(expand_home(settings.global_file)):
-            yield InstructionFile(expand_home(settings.global_file))
+        if self._global_file is not None and is_present(self._global_file):
+            yield InstructionFile(self._global_file)
         if counts:
             yield from _first_names(directories_up(directory, root), settings.names, root)
         for entry in settings.instructions:
@@ -188,6 +190,12 @@ def render(parts: tuple[InstructionPart, ...]) -> ObservedSource:
         update=f"{CHANGED}\n\n{text}",
         removed=REVOKED,
     )
+
+
+@lru_cache(KEPT_MAX)
+def _render_kept(parts: tuple[InstructionPart, ...]) -> ObservedSource:
+    """The same observation for the same files, so that nobody renders or compares it again."""
+    return render(parts)
 
 
 def directories_below(directory: Path, read_directories: tuple[str, ...]) -> tuple[Path, ...]:

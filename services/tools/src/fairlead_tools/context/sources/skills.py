@@ -1,6 +1,6 @@
 """`core/skills`: the skills that the selected agent may load."""
 
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from fairlead_schema.context import ObservedSource
@@ -10,6 +10,8 @@ from fairlead_tools.skills.skill import Skill
 
 KEY: Final = "core/skills"
 ACTION: Final = "skill"
+# Skills are listed before every turn and seldom change.
+KEPT_MAX: Final = 256
 
 LEAD: Final = (
     "Skills are instructions for particular tasks. When a task fits one of these descriptions, "
@@ -20,8 +22,9 @@ NONE: Final = "No skills are available."
 REVOKED: Final = "The skills you were told of are no longer available."
 
 
+@lru_cache(KEPT_MAX)
 def observe(
-    skills: Iterable[Skill], rules: tuple[PermissionRule, ...] | None
+    skills: tuple[Skill, ...], rules: tuple[PermissionRule, ...] | None
 ) -> ObservedSource | None:
     """The skills that an agent may load, by name; None for an unknown agent or one without skills."""
     if rules is None or is_hidden(rules, ACTION):
