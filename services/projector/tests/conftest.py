@@ -14,6 +14,8 @@ from psycopg.rows import dict_row
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import LogEntry
+from fairlead_projector.projection.group.shard_group import ShardGroup
+from fairlead_projector.projection.group.writer import BatchLimits
 from fairlead_projector.projection.shard import (
     WATCH_INTERVAL_S,
     ReadOptions,
@@ -100,15 +102,16 @@ class Projection:
     ) -> AsyncIterator[None]:
         """Project all shards during the block, and share them with other projectors."""
         share, eventlog = share or ShardShare(), self.log_builder.eventlog
-        jobs = (
-            partial(
-                project_shard, shard, self.dsn, eventlog, share, options=options or ReadOptions(500)
+        options = options or ReadOptions(500)
+        limits = BatchLimits(options.ahead_max, options.bytes_max)
+        async with ShardGroup(self.dsn, eventlog, limits) as group:
+            jobs = (
+                partial(project_shard, shard, group, share, options=options)
+                for shard in range(SHARDS)
             )
-            for shard in range(SHARDS)
-        )
-        watch = partial(watch_shards, self.dsn, eventlog, share, interval_s=watch_interval_s)
-        async with self.run_tasks(watch, *jobs, complaints=complaints):
-            yield
+            watch = partial(watch_shards, self.dsn, eventlog, share, interval_s=watch_interval_s)
+            async with self.run_tasks(watch, *jobs, complaints=complaints):
+                yield
 
     @asynccontextmanager
     async def run_tasks(

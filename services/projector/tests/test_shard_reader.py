@@ -60,14 +60,13 @@ async def test_a_forgotten_reader_begins_again_after_its_last_entry(
         asyncio.timeout(5),
         follow_shard(
             eventlog, SHARD, after=0, reader="feed", pace=ReadPace(quiet_s=0.02)
-        ) as batches,
+        ) as shard_reader,
     ):
-        async for entries in batches:
-            positions += [entry.position for entry in entries]
-            if entries and positions == [1]:
+        while positions != [1, 2]:
+            has_entries = await shard_reader.wait()
+            positions += [entry.position for entry in shard_reader.take()]
+            if has_entries and positions == [1]:
                 log_builder.commit(AT, SessionArchived())
-            if positions == [1, 2]:
-                break
 
     assert shards.readers == 2
 
@@ -80,10 +79,9 @@ async def test_a_quiet_shard_is_left_in_peace(log_builder: "LogBuilder") -> None
 
     async with follow_shard(
         eventlog, SHARD, after=0, reader="feed", pace=ReadPace(quiet_s=0.01)
-    ) as batches:
-        async for entries in batches:
-            quiet += not entries
-            if quiet == 10:
-                break
+    ) as shard_reader:
+        while quiet < 10:
+            quiet += not await shard_reader.wait()
+            shard_reader.take()
 
     assert shards.readers == 1

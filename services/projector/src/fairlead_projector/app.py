@@ -13,6 +13,8 @@ from fairlead_projector.alarms.full_streams import watch_streams
 from fairlead_projector.ask_recheck import recheck_asks
 from fairlead_projector.feed.publisher import publish_shard
 from fairlead_projector.migration_gate import MigrationGate
+from fairlead_projector.projection.group.shard_group import ShardGroup
+from fairlead_projector.projection.group.writer import BatchLimits
 from fairlead_projector.projection.shard import ReadOptions, project_shard, watch_shards
 from fairlead_projector.settings import ProjectorSettings
 from fairlead_projector.shard_balance import ShardShare
@@ -56,19 +58,24 @@ async def run_tasks(
 
     The feed needs no Postgres. All other tasks wait until the gate is open.
     """
-    held = {name: gate.hold(task) for name, task in _table_tasks(settings, eventlog).items()}
-    tasks = [
-        asyncio.create_task(keep_running(name, task, complaints), name=name)
-        for name, task in {**held, **_feed_tasks(settings, eventlog)}.items()
-    ]
-    tasks.append(asyncio.create_task(gate.open(), name="migrations"))
-    try:
-        yield
-    finally:
-        await cancel_and_wait(*tasks)
+    limits = BatchLimits(settings.batch_commits_max, settings.batch_bytes_max)
+    async with ShardGroup(settings.postgres_dsn, eventlog, limits) as group:
+        table_tasks = _table_tasks(settings, eventlog, group)
+        held = {name: gate.hold(task) for name, task in table_tasks.items()}
+        tasks = [
+            asyncio.create_task(keep_running(name, task, complaints), name=name)
+            for name, task in {**held, **_feed_tasks(settings, eventlog)}.items()
+        ]
+        tasks.append(asyncio.create_task(gate.open(), name="migrations"))
+        try:
+            yield
+        finally:
+            await cancel_and_wait(*tasks)
 
 
-def _table_tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
+def _table_tasks(
+    settings: ProjectorSettings, eventlog: EventLog, group: ShardGroup
+) -> dict[str, Task]:
     dsn, share = settings.postgres_dsn, ShardShare()
     tasks: dict[str, Task] = {
         "watch": partial(watch_shards, dsn, eventlog, share),
@@ -91,9 +98,7 @@ def _table_tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, T
     }
     options = ReadOptions(settings.batch_commits_max, settings.batch_bytes_max)
     for shard in range(SHARDS):
-        tasks[f"shard {shard}"] = partial(
-            project_shard, shard, dsn, eventlog, share, options=options
-        )
+        tasks[f"shard {shard}"] = partial(project_shard, shard, group, share, options=options)
     return tasks
 
 

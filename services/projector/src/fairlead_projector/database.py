@@ -42,6 +42,11 @@ async def try_lock(connection: Connection, key: int) -> bool:
     return await single_cell(cursor) is True
 
 
+async def unlock(connection: Connection, key: int) -> None:
+    """Release a lock of this connection."""
+    await connection.execute(query("unlock"), {"space": LOCK_SPACE, "key": key})
+
+
 async def single_cell(cursor: AsyncCursor[TupleRow]) -> Any:  # noqa: ANN401 - a column of any type
     """The only cell of the only row."""
     row = await cursor.fetchone()

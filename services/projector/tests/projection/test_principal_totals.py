@@ -16,7 +16,7 @@ from fairlead_projector.tenant_usage import TenantTotalsStore
 from fairlead_schema.commands.quota import QuotaLimits, TenantTotals
 from fairlead_schema.events import SessionEvent, SessionPurged
 from fairlead_schema.identity.principal import PRINCIPAL_LENGTH_MAX
-from fairlead_schema.subjects import Address
+from fairlead_schema.subjects import Address, shard
 from services.projector.tests.projection.test_session_row import (
     ADMITTED,
     CREATED,
@@ -74,7 +74,9 @@ def test_a_purge_takes_back_all_that_the_session_added(log_builder: "LogBuilder"
     (taken,) = batches.fold((SessionPurged(), BOB))
     at_once = Batches(type(log_builder)()).fold((CREATED, ANN), (SessionPurged(), BOB))
 
-    assert taken == PrincipalChange("default", ANN, -1, -added.log_bytes, -1, 0, 0)
+    assert taken == PrincipalChange(
+        "default", ANN, shard(AT.session_id), -1, -added.log_bytes, -1, 0, 0
+    )
     assert at_once == []
 
 

@@ -1,5 +1,6 @@
 """A rebuild drops the read models and gives the same rows again. BEHAVIOUR H-22."""
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -7,9 +8,10 @@ import pytest
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_projector import database
 from fairlead_projector.migrations import migrate
+from fairlead_projector.projection.group.held_shard import HeldShard
+from fairlead_projector.projection.group.writer import GroupWriter
 from fairlead_projector.projection.rebuild import RebuildProgress, digest, rebuild
-from fairlead_projector.projection.shard_writer import ShardWriter
-from fairlead_projector.projection.store import ShardStore
+from fairlead_projector.projection.store import TableStore
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     AgentSwitched,
@@ -34,7 +36,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
-from fairlead_schema.subjects import Address
+from fairlead_schema.subjects import SHARDS, Address
 from fairlead_schema.tools.content import Executor, TextContent
 from services.projector.tests.projection.test_asks import ask_permission, permit
 from services.projector.tests.projection.test_session_row import (
@@ -123,14 +125,16 @@ def write_turn(log_builder: "LogBuilder", at: Address, turn: int) -> None:
 async def apply_all(log_builder: "LogBuilder", dsn: str, *, size: int, cold: bool) -> None:
     async with await database.connect(dsn) as connection:
         await migrate(connection)
-        for shard, entries in enumerate(log_builder.log.entries):
-            store = ShardStore(connection, shard)
-            writer = ShardWriter(store, log_builder.eventlog, shard)
-            await writer.load_checkpoint()
-            for start in range(0, len(entries), size):
-                if cold:
-                    store.forget()
-                await writer.write(entries[start : start + size])
+        store = TableStore(connection)
+        writer = GroupWriter(store, log_builder.eventlog)
+        shards = [HeldShard(log_builder.eventlog, shard) for shard in range(SHARDS)]
+        for held in shards:
+            await held.load_checkpoint(lambda: nullcontext(store))
+        for start in range(0, max(map(len, log_builder.log.entries)), size):
+            if cold:
+                store.forget()
+            parts = [entries[start : start + size] for entries in log_builder.log.entries]
+            assert await writer.write(dict(zip(shards, parts, strict=True))) == {}
 
 
 @pytest.mark.parametrize(("size", "cold"), [(1, False), (1, True), (3, False), (7, True)])

@@ -2,18 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
+from fairlead_eventlog.ports import LogEntry
 from fairlead_projector import database
 from fairlead_projector.errors import ShardFenced
 from fairlead_projector.migrations import migrate
-from fairlead_projector.projection.shard_writer import ShardWriter
-from fairlead_projector.projection.store import ShardStore
+from fairlead_projector.projection.group.held_shard import HeldShard
+from fairlead_projector.projection.group.writer import GroupWriter
+from fairlead_projector.projection.store import TableStore
 from fairlead_projector.task_supervisor import Complaints
 from fairlead_schema.events import (
     PromptAdmitted,
@@ -71,7 +73,7 @@ async def test_a_writer_applies_nothing_twice(
         await writer.write(entries)
         await writer.write(entries)
 
-        assert writer.mark.position == 2
+        assert writer.held.mark.position == 2
     async with open_writer(projection) as writer:
         await writer.write(entries)
 
@@ -186,10 +188,27 @@ def all_rows(projection: "Projection", at: Address) -> dict[str, list[dict[str, 
     }
 
 
+class OneShard:
+    """A writer of one shard, whose failures are raised."""
+
+    def __init__(self, projection: "Projection", connection: database.Connection) -> None:
+        eventlog = projection.log_builder.eventlog
+        self.held = HeldShard(eventlog, SHARD)
+        self._store = TableStore(connection)
+        self._writer = GroupWriter(self._store, eventlog)
+
+    async def load_checkpoint(self) -> None:
+        await self.held.load_checkpoint(lambda: nullcontext(self._store))
+
+    async def write(self, entries: Sequence[LogEntry]) -> None:
+        for error in (await self._writer.write({self.held: entries})).values():
+            raise error
+
+
 @asynccontextmanager
-async def open_writer(projection: "Projection") -> AsyncIterator[ShardWriter]:
+async def open_writer(projection: "Projection") -> AsyncIterator[OneShard]:
     async with await database.connect(projection.dsn) as connection:
         await migrate(connection)
-        writer = ShardWriter(ShardStore(connection, SHARD), projection.log_builder.eventlog, SHARD)
+        writer = OneShard(projection, connection)
         await writer.load_checkpoint()
         yield writer

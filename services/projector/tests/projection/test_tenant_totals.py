@@ -22,7 +22,7 @@ from fairlead_projector.tenant_usage import TenantTotalsStore
 from fairlead_schema.catalog import Tokens
 from fairlead_schema.commands.quota import QuotaLimits, TenantTotals
 from fairlead_schema.events import SessionEvent, SessionPurged, StepEnded, ToolStarted
-from fairlead_schema.subjects import Address
+from fairlead_schema.subjects import Address, shard
 from services.projector.tests.projection.test_rebuild import EXECUTION_LOG, apply_all
 from services.projector.tests.projection.test_session_row import (
     ADMITTED,
@@ -103,7 +103,7 @@ def test_a_purge_keeps_cost_and_tokens_alone() -> None:
     assert unnamed == SessionShare(log_bytes=99, cost=Decimal("0.25"), tokens=40)
     assert tenant_changes({AT: before}, {AT: before}) == []
     assert tenant_changes({AT: NOTHING, FOREIGN: NOTHING}, {FOREIGN: unnamed}) == [
-        TenantChange("acme", 0, 99, 0, 0, 0, Decimal("0.25"), 40)
+        TenantChange("acme", shard(AT.session_id), 0, 99, 0, 0, 0, Decimal("0.25"), 40)
     ]
 
 

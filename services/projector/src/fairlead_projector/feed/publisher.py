@@ -76,11 +76,13 @@ async def publish_shard(
         reader=READER,
         pace=ReadPace(linger_s=timings.linger_s, bytes_max=bytes_max),
         verify=lambda: check_log(eventlog, shard, mark),
-    ) as batches:
-        async for entries in batches:
+    ) as reader:
+        while True:
+            has_entries = await reader.wait()
             on_healthy()
             check_incarnation(eventlog, shard, mark)
-            if entries:
+            if has_entries:
+                entries = reader.take()
                 await publisher.publish_entries(entries, held)
                 last = entries[-1]
                 mark = mark._replace(position=last.position, digest=digest_entry(last))

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from fairlead_projector.projection.tenant_totals import NOTHING, SessionShare
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import TenantId
-from fairlead_schema.subjects import Address
+from fairlead_schema.subjects import Address, shard
 
 
 @dataclass(frozen=True, slots=True)
 class PrincipalChange:
-    """What a batch adds to the totals of a principal, as the statement reads it."""
+    """What a batch adds to the totals of a principal in a shard, as the statement reads it."""
 
     tenant: TenantId
     principal: PrincipalName
+    shard: int
     sessions: int
     log_bytes: int
     pending: int
@@ -32,10 +33,11 @@ def principal_changes(
     after: Mapping[Address, SessionShare],
 ) -> list[PrincipalChange]:
     """What a batch changes in the totals of each principal, with what its sessions add after it."""
-    totals: dict[tuple[TenantId, PrincipalName], SessionShare] = {}
+    totals: dict[tuple[TenantId, PrincipalName, int], SessionShare] = {}
     for at, share in after.items():
         if (creator := creators.get(at)) is not None:
-            change, key = share.plus(before[at], -1), (at.tenant, creator)
+            change = share.plus(before[at], -1)
+            key = (at.tenant, creator, shard(at.session_id))
             totals[key] = totals.get(key, NOTHING).plus(change)
     return [
         PrincipalChange(*key, *_counts(change))

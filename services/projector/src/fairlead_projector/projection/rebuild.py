@@ -13,13 +13,15 @@ from psycopg import errors
 from fairlead_eventlog.connection import EventLog
 from fairlead_projector import database, migrations
 from fairlead_projector.database import Connection, query
+from fairlead_projector.projection.group.shard_group import ShardGroup
+from fairlead_projector.projection.group.writer import BatchLimits
 from fairlead_projector.projection.shard import ReadOptions, project_shard
 from fairlead_projector.shard_balance import ShardShare
 from fairlead_projector.task_supervisor import Complaints, keep_running
 from fairlead_schema.subjects import SHARDS
 from fairlead_service.supervise import cancel_and_wait
 
-BATCH_COMMITS_MAX: Final = 500
+LIMITS: Final = BatchLimits(commits_max=500)
 POLL_S: Final = 0.2
 RESET_ATTEMPTS_MAX: Final = 5
 TABLES: Final = (
@@ -60,21 +62,22 @@ async def rebuild(
         # The first projection has stored the dead letters already.
         replay = replace(eventlog, dead_letters=_DiscardedLetters())
         share, complaints = ShardShare(), Complaints()
-        options = ReadOptions(BATCH_COMMITS_MAX, reader=reader)
-        tasks = [
-            asyncio.create_task(
-                keep_running(
-                    f"shard {shard}",
-                    partial(project_shard, shard, dsn, replay, share, options=options),
-                    complaints,
+        options = ReadOptions(LIMITS.commits_max, reader=reader)
+        async with ShardGroup(dsn, replay, LIMITS) as group:
+            tasks = [
+                asyncio.create_task(
+                    keep_running(
+                        f"shard {shard}",
+                        partial(project_shard, shard, group, share, options=options),
+                        complaints,
+                    )
                 )
-            )
-            for shard in range(SHARDS)
-        ]
-        try:
-            await _wait_until_projected(connection, ends, progress)
-        finally:
-            await cancel_and_wait(*tasks)
+                for shard in range(SHARDS)
+            ]
+            try:
+                await _wait_until_projected(connection, ends, progress)
+            finally:
+                await cancel_and_wait(*tasks)
 
 
 async def digest(dsn: str) -> str:

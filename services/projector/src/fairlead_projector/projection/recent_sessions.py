@@ -1,14 +1,14 @@
-"""The sessions that a shard changed last, bounded by their number and by their bytes. No I/O."""
+"""The sessions that a projector changed last, bounded by their number and by their bytes. No I/O."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from fairlead_projector.projection.rows import ProjectedSession
 from fairlead_schema.subjects import Address
 
-SESSIONS_MAX: Final = 2_000
-BYTES_MAX: Final = 16 * 1024 * 1024
+SESSIONS_MAX: Final = 16_000
+BYTES_MAX: Final = 128 * 1024 * 1024
 # A session without messages: its row, its execution, its pending inputs.
 SESSION_BYTES: Final = 2_048
 
@@ -38,6 +38,11 @@ class RecentSessions:
     def drop(self, at: Address) -> None:
         """Forget a session, if it is here."""
         self.bytes -= self._sessions.pop(at, (None, 0))[1]
+
+    def drop_all(self, is_wanted: Callable[[Address], bool]) -> None:
+        """Forget the sessions that a condition names."""
+        for at in [at for at in self._sessions if is_wanted(at)]:
+            self.drop(at)
 
     def clear(self) -> None:
         """Forget every session."""

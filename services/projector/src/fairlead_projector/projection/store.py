@@ -1,15 +1,14 @@
-"""Loads the rows of sessions, and writes a batch with its checkpoint in one transaction."""
+"""Loads the rows of sessions, and writes a batch with the checkpoints of its shards in one transaction."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncTransaction
 from psycopg.rows import class_row, dict_row
 from pydantic import TypeAdapter
 
 from fairlead_projector.database import Connection, query
-from fairlead_projector.errors import ShardFenced
 from fairlead_projector.projection.batches import join_pages
 from fairlead_projector.projection.recent_sessions import RecentSessions
 from fairlead_projector.projection.row_changes import MessageKey, RowChanges
@@ -22,11 +21,12 @@ from fairlead_projector.projection.rows import (
 )
 from fairlead_projector.projection.session_row import EXECUTION_EVENT_TYPES, fold_execution
 from fairlead_projector.restore import ReaderMark
+from fairlead_schema import subjects
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.session import RevertState
 from fairlead_schema.message import MESSAGE
 from fairlead_schema.record import Recorded, RecordError, decode_event
-from fairlead_schema.subjects import Address, shard
+from fairlead_schema.subjects import Address
 from fairlead_session.state.execution import CallKey, Execution
 
 # Postgres stores no jsonb above 256 MB, and reads each parameter as a whole.
@@ -35,22 +35,33 @@ _EXECUTION: Final = TypeAdapter(Execution)
 _CALLS: Final = TypeAdapter(tuple[CallKey, ...])
 
 
-class ShardStore:
-    """The tables of one shard through one connection, with a cache of recent sessions."""
+class CheckpointMove(NamedTuple):
+    """The checkpoint of a shard before and after a batch."""
 
-    def __init__(self, connection: Connection, shard: int) -> None:
+    after: int
+    mark: ReaderMark
+
+
+class TableStore:
+    """The tables through one connection, with a cache of recent sessions."""
+
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._shard = shard
         self._recent = RecentSessions()
 
-    async def checkpoint(self) -> ReaderMark:
-        """How far the shard is projected."""
-        key = {"shard": self._shard}
+    async def checkpoint(self, shard: int) -> ReaderMark:
+        """How far a shard is projected."""
+        key = {"shard": shard}
         await self._connection.execute(query("begin_checkpoint"), key)
         async with self._connection.cursor(row_factory=class_row(ReaderMark)) as cursor:
             await cursor.execute(query("load_checkpoint"), key)
             (mark,) = await cursor.fetchall()
         return mark
+
+    async def positions(self) -> dict[int, int]:
+        """How far all shards are projected."""
+        cursor = await self._connection.execute(query("load_checkpoints"))
+        return dict(await cursor.fetchall())
 
     def transaction(self) -> AbstractAsyncContextManager[AsyncTransaction]:
         """Everything in the block is committed together."""
@@ -66,11 +77,11 @@ class ShardStore:
                 await self._connection.execute(query("delete_rows"))
         self.forget()
 
-    async def load_broken(self, release: str) -> list[Address]:
-        """The sessions of this shard that another release found broken."""
+    async def load_broken(self, shard: int, release: str) -> list[Address]:
+        """The sessions of a shard that another release found broken."""
         cursor = await self._connection.execute(query("load_broken"), {"release": release})
         found = [Address(*row) for row in await cursor.fetchall()]
-        return [at for at in found if shard(at.session_id) == self._shard]
+        return [at for at in found if subjects.shard(at.session_id) == shard]
 
     async def note_broken_by(self, at: Address, release: str) -> None:
         """Note that this release cannot project a broken session either."""
@@ -99,42 +110,44 @@ class ShardStore:
         await self._load_messages(sessions, list(unknown))
         return sessions
 
-    @asynccontextmanager
-    async def apply(
-        self, changes: RowChanges, *, after: int, mark: ReaderMark
-    ) -> AsyncIterator[None]:
-        """Write a batch and move the checkpoint. Both are committed if the block succeeds.
+    async def advance(self, moves: Mapping[int, CheckpointMove]) -> set[int]:
+        """Move the checkpoints of shards, and return the shards whose checkpoint stood where it should.
 
-        Raises Fenced when another writer moved the checkpoint.
+        This comes first in a transaction: its row locks keep other writers of the shards out.
         """
+        marks = [move.mark for move in moves.values()]
+        parameters = {
+            "shards": list(moves),
+            "afters": [move.after for move in moves.values()],
+            "positions": [mark.position for mark in marks],
+            "incarnations": [mark.incarnation for mark in marks],
+            "digests": [mark.digest for mark in marks],
+        }
+        cursor = await self._connection.execute(query("advance_checkpoints"), parameters)
+        return {shard for (shard,) in await cursor.fetchall()}
+
+    async def write(self, changes: RowChanges) -> None:
+        """Write a batch, inside the transaction that has moved the checkpoints of its shards."""
         connection = self._connection
-        async with connection.transaction():
-            # This comes first, because its row lock keeps other writers of the shard out.
-            moved = await connection.execute(
-                query("advance_checkpoint"),
-                {"shard": self._shard, "after": after, **mark._asdict()},
-            )
-            if moved.rowcount != 1:
-                raise ShardFenced(self._shard, after)
-            if changes.events:
-                async with connection.cursor().copy(query("copy_events")) as copy:
-                    await copy.write(copy_text(changes.events))
-            await self._write("upsert_sessions", changes.sessions.values())
-            await self._write("insert_inputs", changes.inputs.values())
-            await self._write("change_inputs", changes.input_changes.values())
-            await self._write("insert_asks", changes.asks.values())
-            await self._write("delete_asks", [key._asdict() for key in changes.answers])
-            await self._write("upsert_messages", _message_rows(changes.messages))
-            for truncation in changes.truncations:
-                await connection.execute(query("truncate_messages"), truncation._asdict())
-                await connection.execute(query("truncate_inputs"), truncation._asdict())
-            for at in changes.purges:
-                await connection.execute(query("purge_session"), at._asdict())
-            await self._write("add_tenant_totals", changes.tenants, shard=self._shard)
-            await self._write("add_principal_totals", changes.principals, shard=self._shard)
-            gone = [change for change in changes.principals if change.sessions < 0]
-            await self._write("drop_empty_principals", gone, shard=self._shard)
-            yield
+        if changes.events:
+            async with connection.cursor().copy(query("copy_events")) as copy:
+                await copy.write(copy_text(changes.events))
+        await self._write("upsert_sessions", changes.sessions.values())
+        await self._write("insert_inputs", changes.inputs.values())
+        await self._write("change_inputs", changes.input_changes.values())
+        await self._write("insert_asks", changes.asks.values())
+        await self._write("delete_asks", [key._asdict() for key in changes.answers])
+        await self._write("upsert_messages", _message_rows(changes.messages))
+        for truncation in changes.truncations:
+            await connection.execute(query("truncate_messages"), truncation._asdict())
+            await connection.execute(query("truncate_inputs"), truncation._asdict())
+        for at in changes.purges:
+            await connection.execute(query("purge_session"), at._asdict())
+        await self._write("add_tenant_totals", changes.tenants)
+        principals = changes.principals
+        await self._write("add_principal_totals", principals)
+        gone = [change for change in principals if change.sessions < 0]
+        await self._write("drop_empty_principals", gone)
 
     def remember(self, sessions: Mapping[Address, ProjectedSession], changes: RowChanges) -> None:
         """Keep the sessions of a committed batch in the cache."""
@@ -151,9 +164,13 @@ class ShardStore:
         """Clear the cache, because a failed transaction left its sessions changed."""
         self._recent.clear()
 
-    async def _write(self, name: str, rows: Iterable[object], **more: int) -> None:
+    def forget_shard(self, shard: int) -> None:
+        """Drop the sessions of a shard from the cache, because another writer may change them."""
+        self._recent.drop_all(lambda at: subjects.shard(at.session_id) == shard)
+
+    async def _write(self, name: str, rows: Iterable[object]) -> None:
         for page in join_pages(map(json_row, rows), bytes_max=PARAMETER_BYTES_MAX):
-            await self._connection.execute(query(name), {"rows": page.decode(), **more})
+            await self._connection.execute(query(name), {"rows": page.decode()})
 
     async def _load_sessions(self, wanted: Sequence[Address]) -> dict[Address, ProjectedSession]:
         rows = await self._fetch("load_sessions", wanted)

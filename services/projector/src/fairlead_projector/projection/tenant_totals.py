@@ -14,7 +14,7 @@ from fairlead_projector.projection.rows import ProjectedSession, SessionRow
 from fairlead_schema.events import SessionPurged, ToolStarted
 from fairlead_schema.ids import TenantId
 from fairlead_schema.record import Recorded
-from fairlead_schema.subjects import Address
+from fairlead_schema.subjects import Address, shard
 from fairlead_session.execution.budget import count_tokens
 from fairlead_session.state.execution import CallKey
 
@@ -39,9 +39,10 @@ class SessionShare:
 
 @dataclass(frozen=True, slots=True)
 class TenantChange:
-    """What a batch adds to the totals of a tenant, as the statement reads it."""
+    """What a batch adds to the totals of a tenant in a shard, as the statement reads it."""
 
     tenant: TenantId
+    shard: int
     sessions: int
     log_bytes: int
     pending: int
@@ -83,15 +84,13 @@ def share_after_purge(before: SessionShare, event: SessionPurged, size: int) -> 
 def tenant_changes(
     before: Mapping[Address, SessionShare], after: Mapping[Address, SessionShare]
 ) -> list[TenantChange]:
-    """What a batch changes in the totals of each tenant. Tenants without a change are left out."""
-    totals: dict[TenantId, SessionShare] = {}
+    """What a batch changes in the totals of each tenant and shard. Those without a change are left out."""
+    totals: dict[tuple[TenantId, int], SessionShare] = {}
     for at, share in after.items():
-        change = share.plus(before[at], -1)
-        totals[at.tenant] = totals.get(at.tenant, NOTHING).plus(change)
+        change, key = share.plus(before[at], -1), (at.tenant, shard(at.session_id))
+        totals[key] = totals.get(key, NOTHING).plus(change)
     return [
-        TenantChange(tenant, *astuple(change))
-        for tenant, change in totals.items()
-        if change != NOTHING
+        TenantChange(*key, *astuple(change)) for key, change in totals.items() if change != NOTHING
     ]
 
 

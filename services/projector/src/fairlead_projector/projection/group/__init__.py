@@ -1,0 +1,1 @@
+"""The shards that one process holds: their connection, and their common transactions."""
