@@ -3,13 +3,14 @@
 import pytest
 from pydantic import ValidationError
 
+from fairlead_tools.registry.call_input import describe_errors
 from fairlead_tools.registry.json_schema import (
     SCHEMA_BYTES_MAX,
     Document,
     document_model,
     input_model,
 )
-from fairlead_tools.registry.registry import InvalidTool, describe_errors
+from fairlead_tools.registry.tool import InvalidTool
 
 PERSON = {
     "type": "object",

@@ -10,8 +10,8 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.tools.request import ListTools, ToolCatalog
 from fairlead_service.config.configuration import Config
 from fairlead_tools.app import build_registry, list_tools
-from fairlead_tools.registry.registry import InvalidTool, Registry
-from fairlead_tools.registry.tool import CallContext, Tool
+from fairlead_tools.registry.registry import Registry
+from fairlead_tools.registry.tool import CallContext, InvalidTool, Tool
 from fairlead_tools.settings import ToolsSettings
 from services.tools.tests.conftest import EchoInput, EchoOutput, answer_of, tool
 

@@ -7,14 +7,8 @@ from hypothesis import strategies as st
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.state.calls import UnsettledCall
-from fairlead_tools.registry.registry import (
-    InvalidTool,
-    PreparedCall,
-    Registration,
-    Registry,
-    Scope,
-)
-from fairlead_tools.registry.tool import Tool
+from fairlead_tools.registry.registry import PreparedCall, Registration, Registry, Scope
+from fairlead_tools.registry.tool import InvalidTool, Tool
 from services.tools.tests.conftest import Gate, Harness, run_worker, tool, wait_until
 
 HERE, THERE = Scope("default", "/here"), Scope("default", "/there")

@@ -134,7 +134,8 @@ class ToolRun:
             return returned
         self._spool = returned.spool if isinstance(returned, Result) else None
         try:
-            return encode_output(self._prepared.tool, returned)
+            prepared = self._prepared
+            return encode_output(prepared.tool, returned, ignored=prepared.ignored)
         except Exception as defect:
             log.exception("output cannot be encoded: the call fails", extra=self._ids())
             return tool_crash(error_text(defect))

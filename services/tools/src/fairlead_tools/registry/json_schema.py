@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeAlias
 from pydantic import RootModel, model_validator
 from pydantic_core import PydanticCustomError
 
-from fairlead_tools.registry.registry import InvalidTool
+from fairlead_tools.registry.tool import InvalidTool
 
 SCHEMA_BYTES_MAX: Final = 64 * 1024
 ERRORS_MAX: Final = 5

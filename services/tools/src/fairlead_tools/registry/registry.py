@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from pydantic import BaseModel, PydanticUserError, ValidationError
+from pydantic import BaseModel, PydanticUserError
 
 from fairlead_schema.ids import DEFAULT_TENANT, TenantId
 from fairlead_schema.permission import PermissionRule
@@ -14,17 +14,14 @@ from fairlead_schema.tools.request import ToolCatalog
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.people.permission import is_hidden
 from fairlead_session.state.calls import UnsettledCall
-from fairlead_tools.registry.tool import Tool
+from fairlead_tools.registry.call_input import InvalidArguments, decode_input
+from fairlead_tools.registry.tool import InvalidTool, Tool
 
 log = logging.getLogger(__name__)
 
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 VIEWS_MAX: Final = 1024
 PROCESS: Final = "process"
-
-
-class InvalidTool(Exception):
-    """A tool that cannot be registered. The message says which, and why."""
 
 
 class Scope(NamedTuple):
@@ -65,6 +62,8 @@ class PreparedCall:
 
     tool: Tool
     input: BaseModel
+    ignored: tuple[str, ...] = ()
+    """The arguments that the tool does not have."""
 
 
 class Refresh(Protocol):
@@ -180,9 +179,9 @@ class Registry:
             # The tool was removed or replaced after the model saw it.
             return Failed(f"Stale tool call: {call.tool}")
         try:
-            return PreparedCall(tool, tool.input.model_validate(dict(call.input)))
-        except ValidationError as error:
-            return Failed(f"Invalid tool input: {describe_errors(error)}")
+            return PreparedCall(tool, *decode_input(tool.input, call.input))
+        except InvalidArguments as error:
+            return Failed(f"Invalid tool input: {error}")
         except Exception as error:
             # A validator is code of the tool: its crash fails this call alone.
             log.exception("input validation crashed: the call fails", extra={"tool": call.tool})
@@ -200,11 +199,3 @@ def check_tool(tool: Tool) -> Tool:
     except PydanticUserError as error:
         raise InvalidTool(f"{tool.name} has a model without a JSON schema: {error}") from error
     return tool
-
-
-def describe_errors(error: ValidationError) -> str:
-    """The validation errors in one line, without links and values."""
-    return "; ".join(
-        ": ".join(part for part in (".".join(map(str, item["loc"])), item["msg"]) if part)
-        for item in error.errors(include_url=False, include_input=False, include_context=False)
-    )

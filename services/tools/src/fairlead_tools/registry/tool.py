@@ -26,6 +26,10 @@ from fairlead_session.people.permission import Need
 TIMEOUT_S: Final = 120.0
 
 
+class InvalidTool(Exception):
+    """A tool that cannot be registered. The message says which, and why."""
+
+
 class CallFailed(Exception):
     """A tool could not do what the call asks for. The model sees the message as it is."""
 

@@ -28,8 +28,8 @@ from fairlead_schema.tools.content import RetryClass, ToolContent
 from fairlead_session.people.permission import Need
 from fairlead_session.people.wildcard import has_wildcard
 from fairlead_tools.registry.json_schema import Document, document_model, input_model
-from fairlead_tools.registry.registry import InvalidTool, check_tool
-from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
+from fairlead_tools.registry.registry import check_tool
+from fairlead_tools.registry.tool import CallContext, CallFailed, InvalidTool, Result, Tool
 from fairlead_tools.servers.limits import DESCRIPTION_LENGTH_MAX
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,16 @@ from fairlead_schema.commands.application_tools import RegisteredTool, ToolAnswe
 from fairlead_schema.ids import TenantId
 from fairlead_schema.tools.content import RetryClass
 from fairlead_service.ids import now_ms
+from fairlead_tools.registry.call_input import describe_errors
 from fairlead_tools.registry.json_schema import Document, document_model, input_model
-from fairlead_tools.registry.registry import InvalidTool, describe_errors
-from fairlead_tools.registry.tool import CallContext, CallFailed, Deferred, Result, Tool
+from fairlead_tools.registry.tool import (
+    CallContext,
+    CallFailed,
+    Deferred,
+    InvalidTool,
+    Result,
+    Tool,
+)
 
 ACTION_PREFIX: Final = "app:"
 """Permission rules name application tools with it, so that no rule for a built-in tool fits one."""

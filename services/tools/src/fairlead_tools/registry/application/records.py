@@ -19,8 +19,8 @@ from fairlead_schema.commands.application_tools import (
 from fairlead_schema.errors import InvalidRequest, LimitReached, PayloadTooLarge
 from fairlead_schema.ids import TenantId
 from fairlead_service.ids import now_ms
-from fairlead_tools.registry.registry import InvalidTool, Registration, Registry, Scope
-from fairlead_tools.registry.tool import Tool
+from fairlead_tools.registry.registry import Registration, Registry, Scope
+from fairlead_tools.registry.tool import InvalidTool, Tool
 
 log = logging.getLogger(__name__)
 
