@@ -186,6 +186,23 @@ def test_parallel_calls_are_kept_apart_by_index() -> None:
     assert calls == [ToolCall("a", "x", {"n": 1}), ToolCall("b", "y", {"n": 2})]
 
 
+def test_calls_side_by_side_with_one_id_are_two_calls() -> None:
+    """D15: the whole step failed with `tool call_0 started twice`."""
+    calls = calls_of(
+        call(0, "call_0", name="read", arguments='{"n":'),
+        call(1, "call_0", name="read", arguments='{"n":2'),
+        call(0, arguments="1}"),
+        call(1, arguments="}"),
+        chunk({}, "tool_calls"),
+        DONE,
+    )
+
+    assert [(item.id, item.input) for item in calls] == [
+        ("call_0", {"n": 1}),
+        ("call_0-2", {"n": 2}),
+    ]
+
+
 def test_a_fragment_beside_the_finish_reason_still_counts() -> None:
     last = {"tool_calls": [{"index": 0, "function": {"arguments": '{"n":1}'}}]}
 

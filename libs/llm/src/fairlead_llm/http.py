@@ -15,6 +15,7 @@ import httpx
 import orjson
 
 from fairlead_llm import failure, sse
+from fairlead_llm.call_ids import CallIds
 from fairlead_llm.chunks import join_chunks
 from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.errors import UnsendableRequest
@@ -41,7 +42,7 @@ async def stream(
     A failure is retryable only before the first published event. Closing the generator closes the
     socket: wrap it in `contextlib.aclosing`, and read to the end to give the connection back.
     """
-    published = False
+    published, ids = False, CallIds()
     async with aclosing(_attempt(client, endpoint, request)) as batches:
         async for events in batches:
             for event in events:
@@ -49,7 +50,7 @@ async def stream(
                     safe = failure.remove_secrets(_secrets(endpoint, request), event)
                     yield replace(safe, retryable=safe.retryable and not published)
                     return
-                yield event
+                yield ids.separate(event)
                 published = True
 
 

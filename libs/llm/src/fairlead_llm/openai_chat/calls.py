@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from fairlead_llm import arguments
+from fairlead_llm.call_ids import free_id
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ToolCall,
@@ -40,7 +41,8 @@ def add_fragments(
         index = index if isinstance(index, int) else position
         at = _find(calls, index, vendor_id)
         if at is None:
-            id_ = vendor_id or mint_id(len(calls))
+            # Calls that stream side by side may have one id. Their index tells them apart.
+            id_ = free_id(vendor_id or mint_id(len(calls)), {call.id for call in calls})
             calls = (*calls, StreamingCall(index, id_, str(function.get("name") or ""), vendor_id))
             events.append(ToolInputStart(calls[-1].id, calls[-1].name))
             at = len(calls) - 1
