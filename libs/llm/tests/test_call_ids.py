@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_llm.call_ids import CallIds, free_id
+from fairlead_llm.calls.call_ids import CallIds, free_id
 from fairlead_schema.provider.events import (
     ProviderEvent,
     TextChunk,

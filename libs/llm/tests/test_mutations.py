@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from fairlead_llm.arguments import parse_arguments
+from fairlead_llm.calls.arguments import parse_arguments
 from fairlead_llm.protocol import PROTOCOLS
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish

@@ -36,6 +36,13 @@ def call_turn(*ids: str) -> AssistantTurn:
     return AssistantTurn(tuple(ToolCallPart(id_, "look", {"n": 1}) for id_ in ids))
 
 
+def test_blocks_of_text_in_one_answer_stay_apart() -> None:
+    """D11: the reasoning of another model and its answer were glued together (`hmfound`)."""
+    (message,) = messages_for(AssistantTurn((TextPart("hm"), TextPart(""), TextPart("found"))))
+
+    assert message["content"] == "hm\n\nfound"
+
+
 def result(call_id: str, kind: str = "text", value: object = "ok") -> ToolTurn:
     return ToolTurn(ToolResultPart(call_id, "look", kind, value))  # type: ignore[arg-type]
 

@@ -15,7 +15,7 @@ import httpx
 import orjson
 
 from fairlead_llm import failure, sse
-from fairlead_llm.call_ids import CallIds
+from fairlead_llm.calls.call_ids import CallIds
 from fairlead_llm.chunks import join_chunks
 from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.errors import UnsendableRequest

@@ -102,6 +102,31 @@ def test_result_metadata_falls_back_to_the_calls() -> None:
     assert metadata(turn.content[1]) == {"call": 1}
 
 
+def test_secrets_of_a_provider_do_not_leave_for_another_model() -> None:
+    """D11, P-08: a hosted result goes to another model without its encrypted and signed fields."""
+    found = [{"url": "u", "encrypted_content": "x", "page": {"thoughtSignature": "y", "age": 1}}]
+    hosted = block(CompletedCall(input={"q": 1, "signature": "z"}, result=found), HOSTED)
+
+    same, _ = turns_of(hosted)
+    other, _ = turns_of(hosted, model=OTHER)
+
+    assert same.content[1] == ToolResultPart("c", "read", "json", found, {"result": 2})
+    assert other.content == (
+        ToolCallPart("c", "read", {"q": 1}, executed=True),
+        ToolResultPart("c", "read", "json", [{"url": "u", "page": {"age": 1}}]),
+    )
+
+
+def test_the_result_of_a_local_call_goes_to_every_model_whole() -> None:
+    """D11: `signature` is a word of the file here, not a secret of a provider."""
+    done = CompletedCall(input={"signature": "def f()"}, structured={"signature": "def f()"})
+
+    turn, (sent,) = turns_of(block(done, LOCAL), model=OTHER)
+
+    assert turn.content == (ToolCallPart("c", "read", {"signature": "def f()"}),)
+    assert sent.value == {"signature": "def f()"}
+
+
 @pytest.mark.parametrize(("raw", "sent"), [('{"a": 1}', {"a": 1}), ('{"a": ', '{"a": '), ("", "")])
 def test_pending_input_is_parsed_if_it_can_be(raw: str, sent: object) -> None:
     """O-13: half an input is sent as the words it is, and has no result."""

@@ -10,7 +10,7 @@ from fairlead_llm.anthropic_messages.metadata import (
     is_result,
     read_metadata,
 )
-from fairlead_llm.arguments import as_object
+from fairlead_llm.calls.arguments import as_object
 from fairlead_llm.content import result_parts, result_text, unsupported_file_text
 from fairlead_llm.inline_media import inline_media
 from fairlead_schema.provider.request import (

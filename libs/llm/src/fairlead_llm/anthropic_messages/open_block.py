@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from fairlead_llm import arguments
 from fairlead_llm.anthropic_messages.metadata import (
     BLOCKS_BETWEEN,
     hidden_reasoning,
     is_result,
     native_metadata,
 )
+from fairlead_llm.calls import arguments
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ReasoningChunk,

@@ -10,8 +10,8 @@ from typing import Any
 
 from fairlead_llm.anthropic_messages.cache import mark_breakpoints
 from fairlead_llm.anthropic_messages.messages import append_continue_message, build_messages
+from fairlead_llm.calls.tool_schema import with_object_root
 from fairlead_llm.errors import UnsendableRequest
-from fairlead_llm.tool_schema import with_object_root
 from fairlead_schema.provider.request import ForcedTool, ModelRequest, ToolDefinition
 
 VERSION = "2023-06-01"

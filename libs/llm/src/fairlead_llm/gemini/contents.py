@@ -3,7 +3,7 @@
 import re
 from typing import Any, TypeAlias, assert_never
 
-from fairlead_llm.arguments import as_object
+from fairlead_llm.calls.arguments import as_object
 from fairlead_llm.content import (
     CONTINUE_TEXT,
     result_media,

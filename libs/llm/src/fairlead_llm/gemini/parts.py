@@ -7,7 +7,7 @@ which must go back alone.
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from fairlead_llm import arguments
+from fairlead_llm.calls import arguments
 from fairlead_llm.content import json_text
 from fairlead_llm.gemini.metadata import (
     HOSTED_CALLS,

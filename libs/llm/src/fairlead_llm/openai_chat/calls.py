@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from fairlead_llm import arguments
-from fairlead_llm.call_ids import free_id
+from fairlead_llm.calls import arguments
+from fairlead_llm.calls.call_ids import free_id
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ToolCall,

@@ -95,7 +95,9 @@ def _assistant_messages(turn: AssistantTurn, *, in_loop: bool) -> list[Message]:
 
     Chat has no hosted results. They become ordinary results, so that the session can go on (O-25).
     """
-    text = "".join(part.text for part in turn.content if isinstance(part, TextPart))
+    texts = [part.text for part in turn.content if isinstance(part, TextPart) and part.text]
+    # A message has one text. Blocks of it, such as another model's reasoning, stay paragraphs.
+    text = "\n\n".join(texts)
     calls = [_tool_call(part) for part in turn.content if isinstance(part, ToolCallPart)]
     if not text and not calls:
         return []

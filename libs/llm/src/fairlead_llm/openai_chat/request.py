@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
+from fairlead_llm.calls.tool_schema import with_object_root
 from fairlead_llm.openai_chat.messages import build_messages
-from fairlead_llm.tool_schema import with_object_root
 from fairlead_schema.provider.request import ForcedTool, ModelRequest, ToolChoice, ToolDefinition
 
 # These models refuse `max_tokens`. Other models may not know `max_completion_tokens`.

@@ -5,7 +5,7 @@ Some hosted calls have their result in an item of its own, with the same call id
 
 from dataclasses import replace
 
-from fairlead_llm.arguments import parse_arguments
+from fairlead_llm.calls.arguments import parse_arguments
 from fairlead_llm.openai_responses.open_item import Events, Json, OpenItem, text_or_none
 from fairlead_schema.provider.events import ToolCall, ToolInputEnd, ToolResult
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from fairlead_llm.arguments import parse_arguments
+from fairlead_llm.calls.arguments import parse_arguments
 from fairlead_llm.openai_responses.native_calls import end_native_call
 from fairlead_llm.openai_responses.open_item import Events, Json, OpenItem, text_or_none
 from fairlead_schema.provider.events import (

@@ -8,9 +8,9 @@ Tools in the options are hosted tools and join the request's tools.
 import re
 from typing import Any
 
+from fairlead_llm.calls.tool_schema import with_object_root
 from fairlead_llm.errors import UnsendableRequest
 from fairlead_llm.openai_responses.items import build_items
-from fairlead_llm.tool_schema import with_object_root
 from fairlead_schema.provider.request import ForcedTool, ModelRequest, ToolChoice, ToolDefinition
 
 # These models return encrypted reasoning and refuse sampling controls.

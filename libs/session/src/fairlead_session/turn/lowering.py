@@ -38,6 +38,7 @@ from fairlead_schema.tools.content import (
     ToolContent,
 )
 from fairlead_session.turn.media import file_part
+from fairlead_session.turn.provider_secrets import remove_provider_secrets
 
 AssistantPart = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
 
@@ -101,8 +102,12 @@ def _parts(block: Content, *, same: bool, keep: bool) -> tuple[AssistantPart, ..
             return (ReasoningPart(text, sent),) if text or sent else ()
         case ToolBlock():
             metadata = block.provider.metadata if keep and block.provider else None
-            call = ToolCallPart(block.id, block.name, _input(block), _is_hosted(block), metadata)
-            return (call, *_result(block, keep=keep)) if _is_hosted(block) else (call,)
+            hosted = _is_hosted(block)
+            input_ = (
+                remove_provider_secrets(_input(block)) if hosted and not keep else _input(block)
+            )
+            call = ToolCallPart(block.id, block.name, input_, hosted, metadata)
+            return (call, *_result(block, keep=keep)) if hosted else (call,)
         case _:
             assert_never(block)
 
@@ -128,16 +133,18 @@ def _result(block: ToolBlock, *, keep: bool) -> tuple[ToolResultPart, ...]:
             return ()
         case CompletedCall() as done:
             kind, value = _value(done, hosted=_is_hosted(block))
-            return (ToolResultPart(block.id, block.name, kind, value, metadata),)
         case FailedCall() as failed:
             error = {
                 "error": failed.error.message,
                 "content": [_content(item) for item in failed.content],
                 "structured": failed.structured,
             }
-            return (ToolResultPart(block.id, block.name, "error", error, metadata),)
+            kind, value = "error", error
         case _:
             assert_never(block.state)
+    if _is_hosted(block) and not keep:
+        value = remove_provider_secrets(value)
+    return (ToolResultPart(block.id, block.name, kind, value, metadata),)
 
 
 def _result_metadata(block: ToolBlock) -> dict[str, Any] | None:

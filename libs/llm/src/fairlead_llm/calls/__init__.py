@@ -1,0 +1,1 @@
+"""What all protocols share about tool calls: their ids, arguments and schemas."""
