@@ -239,14 +239,34 @@ def test_without_a_head_there_is_nothing_to_compact(session: Session) -> None:
     assert isinstance(fitting, FittingRequest)
 
 
-def test_a_summary_that_would_not_fit_either_is_not_started() -> None:
-    """G-11: at the boundary it is; one token less and it is not."""
-    size = estimate.tokens(prompt_of(planned(LONG, replace(DEFAULT_COMPACTION, keep_tokens=0))))
+def test_a_conversation_that_does_not_fit_is_shortened_for_its_summary() -> None:
+    """G-11, D10: at the boundary it is sent whole; one token less and its longest entries are cut."""
     policy = replace(DEFAULT_COMPACTION, keep_tokens=0)
+    whole = prompt_of(planned(LONG, policy))
+    size = estimate.tokens(whole)
 
-    assert isinstance(plan(LONG, IDENTITY, policy, Window(size + 4_096)), CompactionPlan)
-    assert isinstance(plan(LONG, IDENTITY, policy, Window(size + 4_095)), NothingToCompact)
-    assert isinstance(plan(LONG, IDENTITY, policy, Window(size + 100, output=100)), CompactionPlan)
+    assert prompt_of(planned(LONG, policy, Window(size + 4_096))) == whole
+    tight = prompt_of(planned(LONG, policy, Window(size + 4_000)))
+    assert "more characters were left out]" in tight
+    assert estimate.tokens(tight) <= size - 96
+    assert "What now?" in tight, "short entries stay whole"
+
+
+def test_a_window_without_room_for_a_summary_is_not_asked_for_one() -> None:
+    """G-11: a window that the template alone fills cannot summarise anything."""
+    assert isinstance(plan(LONG, IDENTITY, SMALL_KEEP, Window(4_300)), NothingToCompact)
+
+
+def test_a_history_of_a_larger_model_is_compacted_for_a_smaller_one() -> None:
+    """D10: 32,700 tokens went to a window of 16,000, and the provider refused them for ever."""
+    session = talked(*(promoted(f"msg_{n}", f"{n} " + "word " * 2_000) for n in range(14)))
+    small = Window(16_000, 2_000)
+    assert estimate.tokens("word " * 28_000) > 2 * small.context
+
+    outcome = fit(session, IDENTITY, Offer(), DEFAULT_COMPACTION, small)
+
+    assert isinstance(outcome, CompactionPlan)
+    assert estimate.tokens(prompt_of(outcome)) <= small.context - 2_000
 
 
 def test_a_summarys_request_is_one_message_to_the_same_model() -> None:

@@ -12,6 +12,7 @@ from fairlead_schema.provider.request import ModelRequest
 from fairlead_session.compaction import estimate
 from fairlead_session.compaction.pruning import prune, request_history
 from fairlead_session.compaction.serialise import entry, join_entries
+from fairlead_session.compaction.summary_input import fit_entries
 from fairlead_session.compaction.summary_request import prompt, summary_request
 from fairlead_session.frozen import replace
 from fairlead_session.state.model_requests import PruneCutoff
@@ -133,11 +134,13 @@ def plan(
         head = (previous.recent, *head)
     if not head:
         return NothingToCompact("all of the conversation is recent")
-    text = prompt(join_entries(head), previous.summary if previous else None)
+    prior = previous.summary if previous else None
     output = min(window.output or policy.summary_tokens, policy.summary_tokens)
-    if window.context > 0 and estimate.tokens(text) > window.context - output:
-        return NothingToCompact("what has to be summarised does not fit the model's context either")
-    request = summary_request(session, identity, text, output)
+    if window.context > 0:
+        head = fit_entries(head, _summary_room(session, identity, prior, window.context - output))
+        if not head:
+            return NothingToCompact("the model's context is too small for any summary")
+    request = summary_request(session, identity, prompt(join_entries(head), prior), output)
     return CompactionPlan(request, join_entries(recent), session.seq)
 
 
@@ -183,6 +186,13 @@ def _build(
 def _last_compaction(session: Session) -> CompactionMessage | None:
     messages = (line.message for line in reversed(session.transcript.lines))
     return next((item for item in messages if isinstance(item, CompactionMessage)), None)
+
+
+def _summary_room(session: Session, identity: ModelIdentity, prior: str | None, room: int) -> int:
+    """The tokens that a request for a summary has for the conversation itself."""
+    ratio = session.requests.token_ratios.get(estimate.key(identity.model))
+    # A ratio below 1 is no reason to send more: the estimate of a text is rough.
+    return int(room / max(1.0, ratio or 1.0)) - estimate.tokens(prompt("", prior))
 
 
 def _recent_tokens_max(policy: CompactionPolicy, window: Window) -> int:
