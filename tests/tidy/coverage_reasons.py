@@ -53,6 +53,7 @@ DECIDED: Mapping[str, str] = {
     "F-35": "the turn that is being prepared takes the switch, because the log refuses its commit",
     "F-36": "the turn that is being prepared takes the switch, because the log refuses its commit",
     "F-44": "a move clears the epoch, because the destination has sources of its own",
+    "G-11": "a conversation that does not fit is shortened for its summary, so a smaller model goes on",
     "H-05": "the log alone decides about a commit; projections follow it (sections 4, 7)",
     "H-06": "a projection that fails is repeated and never undoes a commit (section 7)",
     "H-07": _NO_HOOKS,
