@@ -13,7 +13,9 @@ from fairlead_schema.provider.events import (
     ToolResult,
 )
 
-CallEvent = TypeVar("CallEvent", ToolInputStart, ToolInputChunk, ToolInputEnd, ToolCall, ToolResult)
+CallEvent = TypeVar(
+    "CallEvent", bound=ToolInputStart | ToolInputChunk | ToolInputEnd | ToolCall | ToolResult
+)
 
 
 def free_id(id_: str, taken: Collection[str]) -> str:
