@@ -103,7 +103,7 @@ def test_result_metadata_falls_back_to_the_calls() -> None:
 
 
 def test_secrets_of_a_provider_do_not_leave_for_another_model() -> None:
-    """D11, P-08: a hosted result goes to another model without its encrypted and signed fields."""
+    """D11: a hosted result goes to another model without its encrypted and signed fields."""
     found = [{"url": "u", "encrypted_content": "x", "page": {"thoughtSignature": "y", "age": 1}}]
     hosted = block(CompletedCall(input={"q": 1, "signature": "z"}, result=found), HOSTED)
 

@@ -21,8 +21,10 @@ def fit_entries(entries: tuple[str, ...], tokens_max: int) -> tuple[str, ...]:
     length_max = tokens_max * _CHARACTERS_PER_TOKEN
     cap = _largest_cap(entries, length_max)
     if cap >= ENTRY_LENGTH_MIN:
-        return tuple(_cut(text, cap) for text in entries)
-    return _leave_out_middle(tuple(_cut(text, ENTRY_LENGTH_MIN) for text in entries), length_max)
+        return tuple(_shorten_entry(text, cap) for text in entries)
+    return _leave_out_middle(
+        tuple(_shorten_entry(text, ENTRY_LENGTH_MIN) for text in entries), length_max
+    )
 
 
 def _largest_cap(entries: tuple[str, ...], length_max: int) -> int:
@@ -53,7 +55,7 @@ def _leave_out_middle(entries: tuple[str, ...], length_max: int) -> tuple[str, .
     return (first, f"[{omitted} entries were left out here]", *reversed(kept))
 
 
-def _cut(text: str, cap: int) -> str:
+def _shorten_entry(text: str, cap: int) -> str:
     if _length(text) <= cap + _NOTE_LENGTH:
         return text
     # A character outside the basic plane counts twice, so a cut text may be shorter than the cap.
