@@ -37,7 +37,7 @@ def commit_of(*events: SessionEvent, after: int = 0) -> EncodedCommit:
 
 
 def write_export(path: Path, *exported_commits: EncodedCommit) -> Path:
-    with path.open("w") as file:
+    with path.open("wb") as file:
         for commit in exported_commits:
             commits.write_commit(file, commit)
     return path
@@ -130,6 +130,34 @@ def test_a_session_and_a_file_do_not_go_together() -> None:
     assert verify("ses_1", "--file", "x") == 2
 
 
+async def test_a_changed_word_of_the_log_is_a_violation(tmp_path: Path) -> None:
+    """D17: every commit has a checksum, and an exported file keeps it."""
+    eventlog = memory_eventlog()
+    await eventlog.log.append(AT, "cmt_1", drafts(CREATED), after=START)
+    (sound,) = [commit async for commit in commits.read_session(eventlog, AT)]
+    changed = sound._replace(payload=sound.payload.replace(b"One", b"Two"))
+
+    file = write_export(tmp_path / "log.jsonl", changed)
+    report = LogReport()
+    for commit in (sound, *commits.read_export(file)):
+        report.add(commit)
+
+    assert [(violation.seq, violation.rule) for _at, violation in report.violations] == [
+        (1, "checksum"),
+        (1, "sequence"),
+        (1, "event-id"),
+        (1, "created-first"),
+    ]
+
+
+def test_a_file_of_an_earlier_release_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    fields = {"tenant": "default", "session": "ses_1", **json.loads(commit_of(CREATED).payload)}
+    file.write_text(json.dumps(fields) + "\n")
+
+    assert [commit.payload for commit in commits.read_export(file)] == [commit_of(CREATED).payload]
+
+
 async def test_one_session_and_the_whole_log_are_read_in_order() -> None:
     eventlog = memory_eventlog()
     first = await eventlog.log.append(AT, "cmt_1", drafts(CREATED), after=START)
@@ -160,7 +188,7 @@ async def test_what_cannot_be_read_of_one_session_is_a_violation_like_in_the_who
     assert alone[1].payload == garbage
     report = LogReport()
     file = tmp_path / "log.jsonl"
-    with file.open("w") as export:
+    with file.open("wb") as export:
         for commit in alone:
             report.add(commit)
             commits.write_commit(export, commit)

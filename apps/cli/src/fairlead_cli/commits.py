@@ -1,19 +1,18 @@
 """Sources of encoded commits: all shards, one session, or an exported file."""
 
 import asyncio
-import json
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TextIO
+from typing import BinaryIO, Final, NamedTuple
+
+from pydantic_core import from_json, to_json
 
 from fairlead_cli.errors import CommandError
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.ports import START, LogEntry
-from fairlead_schema import subjects
-from fairlead_schema.record import RecordError, encode
+from fairlead_eventlog.ports import LogEntry
 from fairlead_schema.subjects import SHARDS, Address
 
 READER: Final = "verify"
@@ -21,8 +20,9 @@ READER: Final = "verify"
 QUIET_S: Final = 3.0
 AGAIN_S: Final = 0.5
 TRIES_MAX: Final = 10
-# The field of an export that holds the bytes of an unreadable commit, in base64.
+# The field of a line that holds the bytes of an unreadable commit, in base64.
 RAW: Final = "raw"
+_COMMIT: Final = b',"commit":'
 
 
 class EncodedCommit(NamedTuple):
@@ -88,62 +88,46 @@ async def _read_until_quiet(
 
 
 async def read_session(eventlog: EventLog, at: Address) -> AsyncIterator[EncodedCommit]:
-    """Every commit of one session.
-
-    After a commit that cannot be decoded the shard is read instead, because it gives plain bytes.
-    """
-    head, more = START, True
-    while more:
-        try:
-            page = await eventlog.log.read(at, after=head)
-        except RecordError:
-            break
-        for stored in page.commits:
-            head = stored.head
-            yield EncodedCommit(at, encode(stored.commit))
-        more = page.more
-    if more:
-        shard = subjects.shard(at.session_id)
-        async for commit in _read_shard(eventlog, shard, after=head.position):
-            if commit.at == at:
-                yield commit
+    """Every commit of one session, as its bytes stand in the log."""
+    async for entry in eventlog.shards.session_entries(at, after=0):
+        yield EncodedCommit(at, entry.payload)
 
 
 def read_export(path: Path) -> Iterator[EncodedCommit]:
     """The commits of a file that `write_commit` wrote. Raises CommandError."""
     try:
-        with path.open() as lines:
+        with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 yield _parse_line(line, path, number)
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise CommandError(f"{path} cannot be read: {error}") from error
 
 
-def write_commit(file: TextIO, commit: EncodedCommit) -> None:
-    """Write one commit as one line of JSON; an unreadable payload is written in base64."""
-    line = {
-        "tenant": commit.at.tenant,
-        "session": commit.at.session_id,
-        **_export_fields(commit.payload),
-    }
-    file.write(json.dumps(line) + "\n")
+def write_commit(file: BinaryIO, commit: EncodedCommit) -> None:
+    """Write one commit as one line of JSON, byte for byte; what is no JSON is written in base64."""
+    line = {"tenant": commit.at.tenant, "session": commit.at.session_id}
+    if _is_one_json_line(commit.payload):
+        file.write(to_json(line)[:-1] + _COMMIT + commit.payload + b"}\n")
+    else:
+        file.write(to_json(line | {RAW: b64encode(commit.payload).decode()}) + b"\n")
 
 
-def _export_fields(payload: bytes) -> dict[str, Any]:
+def _is_one_json_line(payload: bytes) -> bool:
     try:
-        commit = json.loads(payload)
+        return isinstance(from_json(payload), dict) and b"\n" not in payload
     except ValueError:
-        commit = None
-    storable = isinstance(commit, dict) and not commit.keys() & {"tenant", "session", RAW}
-    return commit if storable else {RAW: b64encode(payload).decode()}
+        return False
 
 
-def _parse_line(line: str, path: Path, number: int) -> EncodedCommit:
+def _parse_line(line: bytes, path: Path, number: int) -> EncodedCommit:
     try:
-        raw = json.loads(line)
+        raw = from_json(line)
         at = Address(raw.pop("tenant"), raw.pop("session"))
         if RAW in raw:
             return EncodedCommit(at, b64decode(raw[RAW]))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise CommandError(f"{path}:{number} is not an exported commit: {error}") from error
-    return EncodedCommit(at, json.dumps(raw).encode())
+    if "commit" in raw:
+        return EncodedCommit(at, line.rstrip(b"\n").partition(_COMMIT)[2][:-1])
+    # Earlier releases wrote the fields of the commit beside those of its address.
+    return EncodedCommit(at, to_json(raw))

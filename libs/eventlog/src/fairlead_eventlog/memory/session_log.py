@@ -24,6 +24,7 @@ from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId
 from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import SHARDS, Address
+from fairlead_schema.transfer.checksum import add_checksum
 
 BATCH = 500
 
@@ -52,11 +53,12 @@ class MemoryLog:
         commits = self._sessions[at]
         current = await self.last_commit_position(at)
         if current != after.position:
-            for commit in commits:
-                if isinstance(commit, StoredCommit) and commit.commit.id == commit_id:
-                    return commit
+            for stored in commits:
+                if isinstance(stored, StoredCommit) and stored.commit.id == commit_id:
+                    return stored
             raise AppendConflict(at, expected=after.position, actual=current)
-        payload = encode(Commit(commit_id, record(drafts, after=after.seq, by=by)))
+        commit = Commit(commit_id, record(drafts, after=after.seq, by=by))
+        payload = add_checksum(at, encode(commit))
         if len(payload) > COMMIT_BYTES_MAX:
             raise CommitTooLarge(at, len(payload), COMMIT_BYTES_MAX)
         return require_readable(await self.append_raw(at, payload))

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, BinaryIO, Final
 
 from rich.console import Console
 
@@ -19,11 +19,13 @@ from fairlead_cli.errors import CommandError, UsageError
 from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema.ids import DEFAULT_TENANT
-from fairlead_schema.record import RecordError, decode
+from fairlead_schema.record import RecordError, claimed_seq, decode
 from fairlead_schema.subjects import Address
+from fairlead_schema.transfer.checksum import ChecksumState, check_checksum
 from fairlead_session.verify.verify import LogReading, Violation
 
 PROGRESS_EVERY: Final = 10_000
+CHANGED: Final = "the commit that ends here is not the one that was written"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +63,9 @@ class LogReport:
         """Verify the next commit of a session."""
         self.commits += 1
         reading = self.sessions.setdefault(commit.at, LogReading())
+        if check_checksum(commit.at, commit.payload) is ChecksumState.WRONG:
+            changed = Violation(claimed_seq(commit.payload), "checksum", CHANGED)
+            self.violations.append((commit.at, changed))
         try:
             events = decode(commit.payload).events
         except RecordError as error:
@@ -87,7 +92,7 @@ async def _read_and_verify(args: argparse.Namespace) -> LogReport:
     return report
 
 
-def _verify_commit(report: LogReport, commit: EncodedCommit, export: TextIO | None) -> None:
+def _verify_commit(report: LogReport, commit: EncodedCommit, export: BinaryIO | None) -> None:
     report.add(commit)
     if export is not None:
         commits.write_commit(export, commit)
@@ -109,9 +114,9 @@ async def _read_log(
                 console.print(f"{report.commits} of {total} commits", style="dim")
 
 
-def _open_export(path: Path) -> TextIO:
+def _open_export(path: Path) -> BinaryIO:
     try:
-        return path.open("w")
+        return path.open("wb")
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from error
 

@@ -26,6 +26,7 @@ from fairlead_schema.record import (
     record,
 )
 from fairlead_schema.subjects import Address
+from fairlead_schema.transfer.checksum import add_checksum
 
 # Reading this many events too many is cheaper than another step of the search.
 LOCATE_SLACK: Final = 500
@@ -55,7 +56,7 @@ class JetStreamLog:
     ) -> StoredCommit:
         require_finalised(drafts, self._status.current.level)
         commit = Commit(commit_id, record(drafts, after=after.seq, by=by))
-        payload = encode(commit)
+        payload = add_checksum(at, encode(commit))
         limit = min(COMMIT_BYTES_MAX, self._link.payload_bytes_max)
         if len(payload) > limit:
             raise CommitTooLarge(at, len(payload), limit)

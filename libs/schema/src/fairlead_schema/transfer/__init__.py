@@ -1,0 +1,1 @@
+"""What guards commits when they are kept, copied or moved."""
