@@ -1,4 +1,4 @@
-"""`fairlead rebuild`: drop the read models and rebuild them from the log."""
+"""`fairlead rebuild`: drop the read models and rebuild them from the log, and the register of message ids."""
 
 import argparse
 import asyncio
@@ -9,6 +9,7 @@ from psycopg import errors
 from fairlead_cli.addresses import add_config, effective_config
 from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.errors import CommandError
+from fairlead_cli.message_ids import restore_message_ids
 from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_projector.projection.rebuild import RebuildProgress, digest, rebuild
@@ -47,4 +48,12 @@ async def _rebuild(config: Config) -> str:
     dsn = add_password(config.postgres.migrate_dsn or config.postgres.dsn)
     async with connect(config.nats.address("operator"), name="fairlead-rebuild") as eventlog:
         await rebuild(dsn, eventlog, progress=report)
+        restored = await restore_message_ids(eventlog)
+    notes.print(f"{restored.found} message ids of callers are bound", style="dim")
+    for twice in restored.used_twice:
+        notes.print(
+            f"{twice.message_id} was admitted by {twice.session_id} too and stays bound to"
+            f" {twice.bound_to}",
+            markup=False,
+        )
     return await digest(dsn)
