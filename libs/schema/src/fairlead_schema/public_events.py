@@ -6,9 +6,11 @@ from pydantic import Field
 
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import PermissionAsked, PromptPromoted, QuestionAsked
+from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
+from fairlead_schema.raw_records.raw_commit import RawEvent, raw_event
 from fairlead_schema.record import Recorded
 
 PREFIX: Final = "session.next."
@@ -25,6 +27,7 @@ _NOTICE_TYPES: Final = {
     "question.replied": "question.v2.replied",
     "question.rejected": "question.v2.rejected",
 }
+_ASKS: Final = frozenset({PermissionAsked, QuestionAsked})
 
 
 class DurableRef(Model):
@@ -56,34 +59,37 @@ def client_type(type_: str, *, notice: bool = False) -> str:
 def public_event_json(
     session_id: SessionId, recorded: Recorded, *, delivery: str = "steer"
 ) -> dict[str, Any]:
-    """One durable event as JSON for clients. Streams use it, because it skips a model per event.
+    """One durable event as JSON for clients. The feed uses it, because it skips a model per event."""
+    return raw_event_json(session_id, raw_event(recorded), by=recorded.by, delivery=delivery)
+
+
+def raw_event_json(
+    session_id: SessionId, raw: RawEvent, *, by: PrincipalName | None, delivery: str = "steer"
+) -> dict[str, Any]:
+    """One durable event as JSON for clients. Streams use it, because it needs no model at all.
 
     Clients expect the admission time as the timestamp of a promotion.
     """
-    event = recorded.event
-    data: dict[str, Any] = {
-        "timestamp": recorded.time,
-        "sessionID": session_id,
-        **event.wire(),
-    }
-    if isinstance(event, PromptPromoted):
+    kind = raw.kind
+    data: dict[str, Any] = {"timestamp": raw.time, "sessionID": session_id, **raw.data}
+    if kind is PromptPromoted:
         data["timestamp"] = data.pop("created")
         data["delivery"] = delivery
     data.pop("raised", None)  # Only services need to know how a failure arrived.
-    if isinstance(event, PermissionAsked | QuestionAsked):
+    if kind in _ASKS:
         data |= data.pop("request")
         # Only services need to know whose rules decide.
         data.pop("agent", None)
-    caller = {} if recorded.by is None else {"metadata": {"by": recorded.by}}
+    caller = {} if by is None else {"metadata": {"by": by}}
     return {
-        "id": recorded.id,
-        "type": client_type(event.type, notice=event.visibility == "notice"),
+        "id": raw.id,
+        "type": client_type(kind.type, notice=kind.visibility == "notice"),
         "data": data,
         **caller,
         "durable": {
             "aggregateID": session_id,
-            "seq": recorded.seq,
-            "version": _CLIENT_VERSIONS.get(event.type, event.version),
+            "seq": raw.seq,
+            "version": _CLIENT_VERSIONS.get(kind.type, kind.version),
         },
     }
 
