@@ -9,7 +9,7 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, LogUnavailable, SessionBusy, SessionErased
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_eventlog.ports import CommitPage, Head, SessionLog, StoredCommit
+from fairlead_eventlog.ports import CommitPage, EntryPage, Head, SessionLog, StoredCommit
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.session_cache import SessionCache, Versioned
 from fairlead_eventlog.session_writer import AssumedState, Decide, SessionWriter
@@ -67,6 +67,11 @@ class FaultyLog:
         self, at: Address, *, after: Head, limit: int = 500, reach: int = 0
     ) -> CommitPage:
         return await self._log.read(at, after=after, limit=limit, reach=reach)
+
+    async def read_entries(
+        self, at: Address, *, after: int, limit: int = 500, reach: int = 0
+    ) -> EntryPage:
+        return await self._log.read_entries(at, after=after, limit=limit, reach=reach)
 
     async def last_commit_position(self, at: Address) -> int:
         return await self._log.last_commit_position(at)

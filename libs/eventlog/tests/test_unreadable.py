@@ -16,7 +16,15 @@ from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema import subjects
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.identity.nats_address import NatsAddress
-from fairlead_schema.record import Commit, Draft, RecordError, UnknownEvent, encode, record
+from fairlead_schema.record import (
+    Commit,
+    Draft,
+    RecordError,
+    UnknownEvent,
+    decode,
+    encode,
+    record,
+)
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_session.fold.snapshot import SESSION_FOLD
@@ -71,6 +79,30 @@ async def test_what_came_before_it_can_be_read(
         await eventlog.log.read(at, after=head, reach=reach)
     with pytest.raises(RecordError):
         await eventlog.log.head(at)
+
+
+@pytest.mark.parametrize("strange", [STRANGE, b"\xff not json", b""])
+async def test_its_bytes_can_be_read_in_pages_like_all_others(
+    eventlog: EventLog, at: Address, plant: Plant, strange: bytes
+) -> None:
+    """A reader of entries judges each of them itself."""
+    await write_commits(eventlog, at, 2)
+    await plant(at, strange)
+    await plant(at, b"more")
+    reach = await eventlog.log.last_commit_position(at)
+
+    payloads: list[bytes] = []
+    position, more = 0, True
+    while more:
+        page = await eventlog.log.read_entries(at, after=position, limit=2, reach=reach)
+        assert len(page.entries) <= 2
+        payloads += [entry.payload for entry in page.entries]
+        position, more = page.entries[-1].position, page.more
+
+    assert [decode(payload).events[0].seq for payload in payloads[:2]] == [1, 2]
+    assert payloads[2:] == [strange, b"more"]
+    assert position == reach
+    assert await eventlog.log.read_entries(at, after=reach, reach=reach) == ((), False)
 
 
 async def test_a_tail_tells_what_came_before_it_and_then_why_it_ends(

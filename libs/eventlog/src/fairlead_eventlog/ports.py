@@ -51,6 +51,21 @@ class CommitPage(NamedTuple):
     more: bool
 
 
+class LogEntry(NamedTuple):
+    """One message of a shard, still encoded: an unreadable message must not stop the reader."""
+
+    position: int
+    at: Address
+    payload: bytes
+
+
+class EntryPage(NamedTuple):
+    """Some entries of a session in order, and whether the log has more after them."""
+
+    entries: tuple[LogEntry, ...]
+    more: bool
+
+
 class SessionLog(Protocol):
     """One ordered log per session."""
 
@@ -76,6 +91,14 @@ class SessionLog(Protocol):
 
         Any replica answers, and may lag: there are more pages until position `reach` is read.
         A page ends before a commit that cannot be read, and the next page raises RecordError.
+        """
+
+    async def read_entries(
+        self, at: Address, *, after: int, limit: int = 500, reach: int = 0
+    ) -> EntryPage:
+        """The entries after a position, oldest first, as they are stored: readable or not.
+
+        Any replica answers, and may lag: there are more pages until position `reach` is read.
         """
 
     async def last_commit_position(self, at: Address) -> int:
@@ -106,14 +129,6 @@ class SessionLog(Protocol):
 
 BATCH_BYTES: Final = 8 * 1024 * 1024
 """How many bytes of a shard a reader takes at once, unless it says otherwise."""
-
-
-class LogEntry(NamedTuple):
-    """One message of a shard, still encoded: an unreadable message must not stop the reader."""
-
-    position: int
-    at: Address
-    payload: bytes
 
 
 class ShardLog(Protocol):

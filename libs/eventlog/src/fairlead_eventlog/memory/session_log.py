@@ -12,6 +12,7 @@ from fairlead_eventlog.ports import (
     BATCH_BYTES,
     START,
     CommitPage,
+    EntryPage,
     Head,
     LogEntry,
     StoredCommit,
@@ -93,6 +94,13 @@ class MemoryLog:
         # A page ends before an unreadable commit. A page that starts with one raises its error.
         end = min(limit, next(unreadable, limit) or 1)
         return CommitPage(tuple(require_readable(item) for item in rest[:end]), len(rest) > end)
+
+    async def read_entries(
+        self, at: Address, *, after: int, limit: int = 500, reach: int = 0
+    ) -> EntryPage:
+        assert reach >= 0
+        entries = [entry async for entry in self.session_entries(at, after=after)]
+        return EntryPage(tuple(entries[:limit]), len(entries) > limit)
 
     async def locate(self, at: Address, seq: int) -> Head:
         heads = (

@@ -1,7 +1,9 @@
 """The order of a session's commits: each brings the next events, or repeats an earlier commit exactly."""
 
-from fairlead_eventlog.ports import START, Head, SessionLog, StoredCommit
-from fairlead_schema.record import Commit, brings_news
+from fairlead_eventlog.ports import START, Head, LogEntry, SessionLog, StoredCommit
+from fairlead_schema.events import SessionPurged
+from fairlead_schema.raw_records.raw_commit import RawCommit
+from fairlead_schema.record import Commit, brings_news, decode
 from fairlead_schema.subjects import Address
 
 
@@ -12,6 +14,8 @@ class CommitOrder:
         self._log = log
         self._at = at
         self._last: Commit | None = None
+        self._last_payload: bytes | None = None
+        self._last_ids: frozenset[str] = frozenset()
         self.head = head
 
     async def accept(self, stored: StoredCommit) -> bool:
@@ -19,11 +23,28 @@ class CommitOrder:
 
         Raises SequenceGap, DivergentCommit, ForeignEventId.
         """
+        if self._last_payload is not None:
+            self._last, self._last_payload = decode(self._last_payload), None
         if await is_repeat(self._log, self._at, stored, seq=self.head.seq, last=self._last):
             self.head = Head(stored.position, self.head.seq)
             return False
         brings_news(stored.commit, seq=self.head.seq, last=self._last)
         self.head, self._last = stored.head, stored.commit
+        self._last_ids = frozenset(recorded.id for recorded in stored.commit.events)
+        return True
+
+    def accept_next(self, entry: LogEntry, commit: RawCommit) -> bool:
+        """Accept a commit that plainly brings the next events. False: only `accept` can judge it."""
+        seq, ids = self.head.seq, set[str]()
+        for event in commit.events:
+            seq += 1
+            if event.seq != seq or event.id in ids or event.id in self._last_ids:
+                return False
+            ids.add(event.id)
+        if commit.events[-1].kind is SessionPurged:
+            return False
+        self.head = Head(entry.position, seq)
+        self._last_payload, self._last_ids = entry.payload, frozenset(ids)
         return True
 
 

@@ -5,11 +5,11 @@ from typing import Final
 
 from fairlead_eventlog.condition.log_room import LogRoom
 from fairlead_eventlog.errors import CommitTooLarge, LogUnavailable
-from fairlead_eventlog.jetstream.link import NatsLink, StoredMessage
+from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.jetstream.streams.patient_append import PATIENCE_S, PatientAppend
 from fairlead_eventlog.jetstream.streams.session_tail import SessionTail
-from fairlead_eventlog.ports import START, CommitPage, Head, StoredCommit
+from fairlead_eventlog.ports import START, CommitPage, EntryPage, Head, LogEntry, StoredCommit
 from fairlead_eventlog.replicas.patience import Patience
 from fairlead_eventlog.status.log_status import LogStatusRegister, require_finalised
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
@@ -66,24 +66,32 @@ class JetStreamLog:
     async def read(
         self, at: Address, *, after: Head, limit: int = 500, reach: int = 0
     ) -> CommitPage:
+        page = await self.read_entries(at, after=after.position, limit=limit, reach=reach)
+        commits = _parse_readable(page.entries)
+        return CommitPage(commits, page.more or len(commits) < len(page.entries))
+
+    async def read_entries(
+        self, at: Address, *, after: int, limit: int = 500, reach: int = 0
+    ) -> EntryPage:
         stream, patience = log_stream(subjects.shard(at.session_id)), Patience(LAG_S)
         while True:
             messages, remaining = await self._link.read_subject(
-                stream, subjects.log(at), first=after.position + 1, batch=limit
+                stream, subjects.log(at), first=after + 1, batch=limit
             )
-            if messages or after.position >= reach:
-                commits = _parse_readable(messages)
-                more = remaining > 0 or len(commits) < len(messages)
-                return CommitPage(commits, more or (bool(commits) and commits[-1].position < reach))
+            if messages or after >= reach:
+                entries = tuple(LogEntry(item.sequence, at, item.payload) for item in messages)
+                return EntryPage(
+                    entries, remaining > 0 or (bool(entries) and entries[-1].position < reach)
+                )
             # The replica lags behind the leader, or the log has become shorter: it was erased.
             reach = min(reach, await self.last_commit_position(at))
-            if after.position < reach and not await patience.pause():
+            if after < reach and not await patience.pause():
                 raise LogUnavailable(f"the replicas of {stream} lag behind position {reach}")
 
     async def head(self, at: Address) -> Head:
         stream = log_stream(subjects.shard(at.session_id))
         message = await self._link.last_message(stream, subjects.log(at))
-        stored = None if message is None else _parse(message)
+        stored = None if message is None else _parse(message.sequence, message.payload)
         return START if stored is None or stored.is_purge else stored.head
 
     async def end(self, at: Address) -> Head:
@@ -92,7 +100,7 @@ class JetStreamLog:
         if message is None:
             return START
         try:
-            stored = _parse(message)
+            stored = _parse(message.sequence, message.payload)
         except RecordError:
             return Head(message.sequence, claimed_seq(message.payload))
         return START if stored.is_purge else stored.head
@@ -125,12 +133,12 @@ class JetStreamLog:
         await purge_subject(self._link, stream, subjects.log(at), before=before)
 
 
-def _parse_readable(messages: list[StoredMessage]) -> tuple[StoredCommit, ...]:
+def _parse_readable(entries: tuple[LogEntry, ...]) -> tuple[StoredCommit, ...]:
     """The commits before the first unreadable one. Raises RecordError if that one is the first."""
     commits: list[StoredCommit] = []
-    for message in messages:
+    for entry in entries:
         try:
-            commits.append(_parse(message))
+            commits.append(_parse(entry.position, entry.payload))
         except RecordError:
             if not commits:
                 raise
@@ -138,5 +146,5 @@ def _parse_readable(messages: list[StoredMessage]) -> tuple[StoredCommit, ...]:
     return tuple(commits)
 
 
-def _parse(message: StoredMessage) -> StoredCommit:
-    return StoredCommit(message.sequence, decode(message.payload), len(message.payload))
+def _parse(position: int, payload: bytes) -> StoredCommit:
+    return StoredCommit(position, decode(payload), len(payload))
