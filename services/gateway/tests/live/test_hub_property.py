@@ -15,7 +15,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.commits import require_readable
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.session_log import MemoryLog
-from fairlead_eventlog.ports import CommitPage, Head, StoredCommit
+from fairlead_eventlog.ports import EntryPage, StoredCommit
 from fairlead_gateway.http.operation import ApiRequest, TargetSession
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.http.sse import CAUGHT_UP, FrameQueue, SlowClient
@@ -56,16 +56,16 @@ class UnevenLog(MemoryLog):
         self.tails = 0
 
     @override
-    async def read(
-        self, at: Address, *, after: Head, limit: int = 500, reach: int = 0
-    ) -> CommitPage:
+    async def read_entries(
+        self, at: Address, *, after: int, limit: int = 500, reach: int = 0
+    ) -> EntryPage:
         await self._wait()
         limit = self._chance.choice([1, 2, limit])
-        page = await super().read(at, after=after, limit=limit, reach=reach)
-        if page.commits and self._chance.random() < 0.2:
-            shown = page.commits[: self._chance.randrange(len(page.commits))]
-            last = shown[-1].position if shown else after.position
-            return CommitPage(shown, more=last < reach)
+        page = await super().read_entries(at, after=after, limit=limit, reach=reach)
+        if page.entries and self._chance.random() < 0.2:
+            shown = page.entries[: self._chance.randrange(len(page.entries))]
+            last = shown[-1].position if shown else after
+            return EntryPage(shown, more=last < reach)
         return page
 
     @override

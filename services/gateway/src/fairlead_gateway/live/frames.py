@@ -4,10 +4,9 @@ from typing import NamedTuple
 
 from pydantic_core import to_json
 
-from fairlead_eventlog.ports import StoredCommit
-from fairlead_gateway.log.envelopes import EnvelopeTranslator, VisibleEvent
-from fairlead_schema.ids import SessionId
-from fairlead_schema.public_events import public_event_json
+from fairlead_gateway.log.envelopes import EnvelopeTranslator
+from fairlead_schema.public_events import raw_event_json
+from fairlead_schema.raw_records.raw_commit import RawCommit
 
 
 class CommitFrames(NamedTuple):
@@ -18,21 +17,17 @@ class CommitFrames(NamedTuple):
 
 
 async def encode_commit(
-    translator: EnvelopeTranslator, stored: StoredCommit, *, after: int
+    translator: EnvelopeTranslator, commit: RawCommit, *, after: int
 ) -> CommitFrames:
     """The events of a commit after a sequence, as bytes that every client can share."""
-    events = await translator.select(stored, after=after)
-    frames = [
-        (item.recorded.event.visibility, _frame(translator.session_id, item)) for item in events
-    ]
-    everything = b"".join(frame for _, frame in frames)
-    if all(visibility == "public" for visibility, _ in frames):
-        return CommitFrames(everything, everything)
-    public = b"".join(frame for visibility, frame in frames if visibility == "public")
-    return CommitFrames(public, everything)
-
-
-def _frame(session_id: SessionId, item: VisibleEvent) -> bytes:
-    body = public_event_json(session_id, item.recorded, delivery=item.delivery)
-    data = to_json(body, inf_nan_mode="null")
-    return b"id: %d\ndata: %s\n\n" % (item.recorded.seq, data)
+    public: list[bytes] = []
+    everything: list[bytes] = []
+    session_id, by = translator.session_id, commit.by
+    for raw, delivery in await translator.select(commit, after=after):
+        body = raw_event_json(session_id, raw, by=by, delivery=delivery)
+        frame = b"id: %d\ndata: %s\n\n" % (raw.seq, to_json(body, inf_nan_mode="null"))
+        everything.append(frame)
+        if raw.kind.visibility == "public":
+            public.append(frame)
+    joined = b"".join(everything)
+    return CommitFrames(joined if len(public) == len(everything) else b"".join(public), joined)

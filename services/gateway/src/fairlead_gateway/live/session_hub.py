@@ -17,6 +17,7 @@ from fairlead_gateway.log.envelopes import PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_schema import public_events
 from fairlead_schema.errors import SessionUnreadable
+from fairlead_schema.raw_records.raw_commit import raw_commit
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service.ids import event_id, now_ms
@@ -124,7 +125,9 @@ class SessionHub:
             async with auto_close(tail) as commits:
                 async for stored in commits:
                     last = next_seq(self.seq, stored)
-                    frames = await encode_commit(self._translator, stored, after=self.seq)
+                    frames = await encode_commit(
+                        self._translator, raw_commit(stored.commit), after=self.seq
+                    )
                     self._pass_on(frames, last)
         except RecordError as error:
             raise SessionUnreadable(self.seq + 1, str(error)) from error

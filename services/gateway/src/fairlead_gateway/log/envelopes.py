@@ -3,34 +3,33 @@
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
-from fairlead_eventlog.ports import Head, SessionLog, StoredCommit
+from fairlead_eventlog.ports import Head, SessionLog
 from fairlead_gateway.http.sse import auto_close
 from fairlead_gateway.log.contiguity import read_contiguous
 from fairlead_gateway.reads.read_model import ReadModel, ReadsUnavailable
-from fairlead_schema import public_events
 from fairlead_schema.events import (
     InputCancelled,
     InputEdited,
     PromptAdmitted,
     PromptPromoted,
-    SessionEvent,
     Visibility,
 )
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.prompt import Delivery
-from fairlead_schema.public_events import EventEnvelope
-from fairlead_schema.record import Recorded
+from fairlead_schema.public_events import EventEnvelope, raw_event_json
+from fairlead_schema.raw_records.raw_commit import RawCommit, RawEvent, raw_commit
 from fairlead_schema.subjects import Address
 
 PUBLIC: Final[frozenset[Visibility]] = frozenset({"public"})
 PUBLIC_AND_NOTICE: Final[frozenset[Visibility]] = frozenset({"public", "notice"})
 COMMITS_PER_READ: Final = 64
+_OF_PENDING_INPUT: Final = frozenset({PromptAdmitted, InputEdited, InputCancelled})
 
 
 class VisibleEvent(NamedTuple):
     """An event that clients may see, and the delivery of its input if it is a promotion."""
 
-    recorded: Recorded
+    raw: RawEvent
     delivery: Delivery = "steer"
 
 
@@ -53,39 +52,40 @@ class EnvelopeTranslator:
     def session_id(self) -> SessionId:
         return self._at.session_id
 
-    async def select(self, stored: StoredCommit, *, after: int) -> list[VisibleEvent]:
+    async def select(self, commit: RawCommit, *, after: int) -> list[VisibleEvent]:
         """The visible events of one commit after a sequence."""
         selected: list[VisibleEvent] = []
-        for recorded in stored.commit.events:
-            event = recorded.event
-            self._remember_delivery(event)
-            if recorded.seq <= after or event.visibility not in self._visible:
+        for raw in commit.events:
+            kind = raw.kind
+            if kind in _OF_PENDING_INPUT:
+                self._remember_delivery(raw)
+            if raw.seq <= after or kind.visibility not in self._visible:
                 continue
-            if isinstance(event, PromptPromoted):
-                selected.append(VisibleEvent(recorded, await self._take_delivery(event)))
+            if kind is PromptPromoted:
+                selected.append(VisibleEvent(raw, await self._take_delivery(raw)))
             else:
-                selected.append(VisibleEvent(recorded))
+                selected.append(VisibleEvent(raw))
         return selected
 
-    async def envelopes(self, stored: StoredCommit, *, after: int) -> list[EventEnvelope]:
+    async def envelopes(self, commit: RawCommit, *, after: int) -> list[EventEnvelope]:
         """The visible events of one commit after a sequence, as envelopes."""
         return [
-            public_events.public_event(self.session_id, item.recorded, delivery=item.delivery)
-            for item in await self.select(stored, after=after)
+            EventEnvelope.model_validate(
+                raw_event_json(self.session_id, item.raw, by=commit.by, delivery=item.delivery)
+            )
+            for item in await self.select(commit, after=after)
         ]
 
-    async def _take_delivery(self, event: PromptPromoted) -> Delivery:
-        delivery = self._deliveries.pop(event.message_id, None)
-        return delivery or await self._look_up_delivery(event.message_id)
+    async def _take_delivery(self, promotion: RawEvent) -> Delivery:
+        message_id: MessageId = promotion.data["messageID"]
+        delivery = self._deliveries.pop(message_id, None)
+        return delivery or await self._look_up_delivery(message_id)
 
-    def _remember_delivery(self, event: SessionEvent) -> None:
-        match event:
-            case PromptAdmitted() | InputEdited():
-                self._deliveries[event.message_id] = event.delivery
-            case InputCancelled():
-                self._deliveries.pop(event.message_id, None)
-            case _:
-                pass
+    def _remember_delivery(self, raw: RawEvent) -> None:
+        if raw.kind is InputCancelled:
+            self._deliveries.pop(raw.data["messageID"], None)
+        else:
+            self._deliveries[raw.data["messageID"]] = raw.data["delivery"]
 
     async def _look_up_delivery(self, message_id: MessageId) -> Delivery:
         """The delivery of an input that was admitted before the first commit of this reader."""
@@ -111,5 +111,5 @@ async def read_envelopes(
     commits = read_contiguous(log, at, after=start, limit=COMMITS_PER_READ, reach=reach)
     async with auto_close(commits):
         async for stored in commits:
-            for envelope in await translation.envelopes(stored, after=after):
+            for envelope in await translation.envelopes(raw_commit(stored.commit), after=after):
                 yield envelope

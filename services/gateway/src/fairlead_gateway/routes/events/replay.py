@@ -17,15 +17,13 @@ from fairlead_gateway.http.sse import (
     StreamLimits,
     auto_close,
 )
-from fairlead_gateway.live.frames import encode_commit
+from fairlead_gateway.live.replay_frames import LogReplay
 from fairlead_gateway.live.session_hub import HubSources, SessionHub
-from fairlead_gateway.log.contiguity import read_contiguous
 from fairlead_gateway.log.envelopes import PUBLIC, PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_gateway.log.restored_log import check_cursor, end_with_restore, log_headers
 from fairlead_gateway.log.unreadable import find_end, find_start
 from fairlead_schema.model import InputModel
 
-COMMITS_PER_READ: Final = 128
 READ_AGAIN_S: Final = 0.05
 
 
@@ -91,14 +89,13 @@ class Replay:
     async def _replay(self, frames: FrameQueue) -> None:
         """Send everything after the last event that was sent, up to the end of the log."""
         start, reach = await find_start(self._request, self._seq), await find_end(self._request)
-        log, at, limit = self._sources.log, self._request.at, COMMITS_PER_READ
-        commits = read_contiguous(log, at, after=start, limit=limit, reach=reach, ahead=True)
-        async with auto_close(commits):
-            async for stored in commits:
-                encoded = await encode_commit(self._translator, stored, after=self._seq)
-                if encoded.all:
-                    await frames.put(encoded.all)
-                self._seq = max(self._seq, stored.head.seq)
+        log, at = self._sources.log, self._request.at
+        replay = LogReplay(log, at, self._translator, start=start)
+        async with auto_close(replay.read(after=self._seq, reach=reach)) as pieces:
+            async for piece in pieces:
+                if piece.frames:
+                    await frames.put(piece.frames)
+                self._seq = max(self._seq, piece.seq)
 
 
 def event_stream(
