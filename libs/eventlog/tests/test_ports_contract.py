@@ -7,7 +7,8 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, NoResponders
-from fairlead_eventlog.ports import START, FeedItem, FeedState, Head, LogEntry, Snapshot
+from fairlead_eventlog.ports import START, FeedItem, FeedState, Head, LogEntry
+from fairlead_eventlog.register_ports import Snapshot
 from fairlead_schema import subjects
 from fairlead_schema.delta import Delta, TextDelta
 from fairlead_schema.record import decode

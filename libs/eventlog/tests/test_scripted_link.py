@@ -10,7 +10,8 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, LogUnavailable
 from fairlead_eventlog.jetstream.connect import connect, open_ports
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
-from fairlead_eventlog.ports import START, Head, Snapshot, StoredCommit
+from fairlead_eventlog.ports import START, Head, StoredCommit
+from fairlead_eventlog.register_ports import Snapshot
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
 from fairlead_schema.events import SessionEvent, SyntheticAdded

@@ -4,7 +4,8 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.eventlog import memory_eventlog
-from fairlead_eventlog.ports import START, CommitPage, Snapshot
+from fairlead_eventlog.ports import START, CommitPage
+from fairlead_eventlog.register_ports import Snapshot
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.record import Draft

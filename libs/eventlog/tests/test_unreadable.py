@@ -11,7 +11,8 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.registers.snapshots import JetStreamSnapshots
 from fairlead_eventlog.memory.session_log import MemoryLog
-from fairlead_eventlog.ports import START, Head, Snapshot, StoredCommit
+from fairlead_eventlog.ports import START, Head, StoredCommit
+from fairlead_eventlog.register_ports import Snapshot
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema import subjects
 from fairlead_schema.events import SessionPurged

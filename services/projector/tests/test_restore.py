@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_eventlog.memory.feed import MemoryFeed
-from fairlead_eventlog.ports import Head, Snapshot
+from fairlead_eventlog.ports import Head
+from fairlead_eventlog.register_ports import Snapshot
 from fairlead_projector import restore
 from fairlead_projector.errors import LogRestored
 from fairlead_projector.feed.publisher import publish_shard

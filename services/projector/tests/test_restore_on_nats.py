@@ -12,8 +12,9 @@ import pytest
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_eventlog.ports import START, Head, Snapshot
+from fairlead_eventlog.ports import START, Head
 from fairlead_eventlog.provision import provision
+from fairlead_eventlog.register_ports import Snapshot
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_eventlog.session_writer import SessionWriter
 from fairlead_eventlog.status.log_status import Incarnation

@@ -13,7 +13,6 @@ from fairlead_eventlog.ports import (
     Requests,
     SessionLog,
     ShardLog,
-    Snapshots,
     Timers,
     Wakes,
     WorkQueue,
@@ -23,6 +22,7 @@ from fairlead_eventlog.register_ports import (
     Approvals,
     MessageRegister,
     Receipts,
+    Snapshots,
     SourceRegister,
     ToolRegistrations,
 )

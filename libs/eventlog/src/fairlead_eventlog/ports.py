@@ -249,29 +249,6 @@ class WorkQueue(Protocol):
         """
 
 
-class Snapshot(NamedTuple):
-    """A folded state and the head it belongs to."""
-
-    head: Head
-    state: bytes
-
-
-class Snapshots(Protocol):
-    """Folded states as a cache: any snapshot may disappear at any time."""
-
-    async def load(self, at: Address) -> Snapshot | None:
-        """The last stored snapshot, if there is one."""
-
-    async def store(self, at: Address, snapshot: Snapshot) -> None:
-        """Replace the snapshot. A snapshot that is too large is dropped silently."""
-
-    async def remove(self, at: Address) -> None:
-        """Delete the snapshot."""
-
-    async def remove_all(self) -> None:
-        """Delete every snapshot, because the log was restored and may not have their events."""
-
-
 class Deltas(Protocol):
     """Live fragments of a session; nothing is stored."""
 

@@ -1,8 +1,9 @@
 """The ports of the registers: small values by key, each read by its tenant alone."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
+from fairlead_eventlog.ports import Head
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.permission import SavedPermission
 from fairlead_schema.subjects import Address
@@ -85,3 +86,26 @@ class Approvals(Protocol):
 
     async def revision(self) -> int:
         """A number that changes with every save and every removal."""
+
+
+class Snapshot(NamedTuple):
+    """A folded state and the head it belongs to."""
+
+    head: Head
+    state: bytes
+
+
+class Snapshots(Protocol):
+    """Folded states as a cache: any snapshot may disappear at any time."""
+
+    async def load(self, at: Address) -> Snapshot | None:
+        """The last stored snapshot, if there is one."""
+
+    async def store(self, at: Address, snapshot: Snapshot) -> None:
+        """Replace the snapshot. A snapshot that is too large is dropped silently."""
+
+    async def remove(self, at: Address) -> None:
+        """Delete the snapshot."""
+
+    async def remove_all(self) -> None:
+        """Delete every snapshot, because the log was restored and may not have their events."""

@@ -4,7 +4,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from fairlead_eventlog.ports import START, Head, SessionLog, Snapshot, Snapshots, StoredCommit
+from fairlead_eventlog.ports import START, Head, SessionLog, StoredCommit
+from fairlead_eventlog.register_ports import Snapshot, Snapshots
 from fairlead_eventlog.replicas.commit_order import is_repeat
 from fairlead_schema.record import (
     Commit,

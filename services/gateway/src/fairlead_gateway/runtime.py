@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fairlead_eventlog.ports import Deltas, OutputStore, Requests, SessionLog, Snapshots
+from fairlead_eventlog.ports import Deltas, OutputStore, Requests, SessionLog
+from fairlead_eventlog.register_ports import Snapshots
 from fairlead_eventlog.status.log_status import LogStatusRegister
 from fairlead_gateway.http.failed_logins import FailedLogins
 from fairlead_gateway.http.principal_limits import PrincipalLimits

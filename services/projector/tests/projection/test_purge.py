@@ -10,7 +10,8 @@ import pytest
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.feed import MemoryFeed
 from fairlead_eventlog.memory.snapshots import MemorySnapshots
-from fairlead_eventlog.ports import START, Head, Snapshot
+from fairlead_eventlog.ports import START, Head
+from fairlead_eventlog.register_ports import Snapshot
 from fairlead_projector.feed.publisher import publish_shard
 from fairlead_projector.projection import log_entries, row_changes
 from fairlead_projector.projection.purge import erase

@@ -1,8 +1,6 @@
 """Snapshots in memory."""
 
-from fairlead_eventlog.ports import (
-    Snapshot,
-)
+from fairlead_eventlog.register_ports import Snapshot
 from fairlead_schema.subjects import Address
 
 

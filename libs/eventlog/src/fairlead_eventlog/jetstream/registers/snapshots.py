@@ -9,7 +9,8 @@ from fairlead_eventlog.jetstream.link import (
     NatsLink,
 )
 from fairlead_eventlog.jetstream.messages import purge_subject, store_message
-from fairlead_eventlog.ports import Head, Snapshot
+from fairlead_eventlog.ports import Head
+from fairlead_eventlog.register_ports import Snapshot
 from fairlead_eventlog.streams import SNAPSHOTS
 from fairlead_schema.subjects import Address
 
