@@ -1,9 +1,9 @@
 """Which sessions with work stand still, and when the sweep looks at each next. Pure: time is an argument."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from operator import itemgetter
+from itertools import chain, zip_longest
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Final
 
@@ -24,6 +24,7 @@ REFUSALS_MAX: Final[Mapping[PingResult | None, int]] = MappingProxyType(
 class StalledSession:
     """A session that does not move: its seq, and when to wake it next."""
 
+    at: Address
     seq: int
     due_at: float
     delay_s: float
@@ -50,7 +51,7 @@ class StallDetector:
             session = self._sessions.get(at)
             if session is None or session.seq != seq:
                 delay_s = max(self._age_s, 1.0)
-                session = StalledSession(seq, now + self._age_s, delay_s, self._lap)
+                session = StalledSession(at, seq, now + self._age_s, delay_s, self._lap)
                 self._sessions[at] = session
             session.lap = self._lap
             self.seen.append(at)
@@ -67,13 +68,14 @@ class StallDetector:
         Half are those due for longest, half those looked at least often, so that many sessions which
         wait for long hide none that has just lost its wake. Tenants take turns in both halves.
         """
-        due = [(self._sessions[at], at) for at in self.seen if self._sessions[at].due_at <= now]
+        sessions = (self._sessions[at] for at in self.seen)
+        due = [session for session in sessions if session.due_at <= now]
         self.seen = []
-        longest = _take_turns(at for _due_at, at in sorted((s.due_at, at) for s, at in due))
-        newest = _take_turns(
-            at for _delay_s, _due_at, at in sorted((s.delay_s, s.due_at, at) for s, at in due)
-        )
-        chosen = list(dict.fromkeys((*longest[: WAKES_MAX // 2], *newest)))[:WAKES_MAX]
+        # Both sorts keep the order of what is alike, so the second goes by `due_at` too.
+        due.sort(key=attrgetter("due_at"))
+        longest = _take_turns(due)[: WAKES_MAX // 2]
+        newest = _take_turns(sorted(due, key=attrgetter("delay_s")))
+        chosen = list(dict.fromkeys((*longest, *newest)))[:WAKES_MAX]
         for at in chosen:
             session = self._sessions[at]
             session.due_at = now + session.delay_s
@@ -93,11 +95,13 @@ class StallDetector:
         return session.refusals >= REFUSALS_MAX[owner_life]
 
 
-def _take_turns(sessions: Iterable[Address]) -> list[Address]:
+def _take_turns(sessions: Iterable[StalledSession]) -> list[Address]:
     """The first session of each tenant, then the second of each, so that no tenant crowds out others."""
-    counts: Counter[TenantId] = Counter()
-    ranked: list[tuple[int, Address]] = []
-    for at in sessions:
-        ranked.append((counts[at.tenant], at))
-        counts[at.tenant] += 1
-    return [at for _rank, at in sorted(ranked, key=itemgetter(0))]
+    by_tenant: dict[TenantId, list[Address]] = {}
+    for session in sessions:
+        of_tenant = by_tenant.setdefault(session.at.tenant, [])
+        # No round takes more, even of one tenant.
+        if len(of_tenant) < WAKES_MAX:
+            of_tenant.append(session.at)
+    turns = chain.from_iterable(zip_longest(*by_tenant.values()))
+    return [at for at in turns if at is not None]
