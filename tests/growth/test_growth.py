@@ -26,7 +26,7 @@ from tests.growth.plans import PlanCost, explain
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3_600)]
 
-SIZES: Final = [int(size) for size in os.environ.get("GROWTH", "1000,100000").split(",")]
+SIZES: Final = [int(size) for size in os.environ.get("GROWTH", "1000,30000").split(",")]
 PAGE_MAX: Final = max(ASK_ROWS, PAGE_ROWS, NEAR_ASKS, NEAR_SESSIONS)
 # The way through an index to a row is a page longer for a hundred times as many rows.
 PAGES_EACH: Final = 5
