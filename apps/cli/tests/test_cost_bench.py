@@ -10,8 +10,11 @@ from fairlead_cli.bench.cost.run import open_target
 
 UNITS = 40
 # Heartbeats and idle pulls come on top of a turn's own messages, and more of them on a slow machine.
-TEXT_MESSAGES_MAX = 60
-TOOL_MESSAGES_MAX = 75
+TEXT_MESSAGES_MAX = 40
+TOOL_MESSAGES_MAX = 65
+# The projector gathers the commits of all shards. Its other tasks ask Postgres eight times a second.
+TEXT_TRANSACTIONS_MAX = 3
+TOOL_TRANSACTIONS_MAX = 6
 
 
 @pytest.mark.integration
@@ -25,8 +28,10 @@ async def test_a_turn_costs_no_more_commits_wakes_and_messages_than_it_needs() -
     text, tool = costs["text turn"], costs["tool turn"]
     assert (round(text.each("commits"), 1), round(text.each("wakes"), 1)) == (3.0, 1.0)
     assert text.each("messages_in") <= TEXT_MESSAGES_MAX
+    assert text.each("transactions") <= TEXT_TRANSACTIONS_MAX
     assert (round(tool.each("commits"), 1), round(tool.each("requests"), 1)) == (6.0, 1.0)
     assert tool.each("messages_in") <= TOOL_MESSAGES_MAX
+    assert tool.each("transactions") <= TOOL_TRANSACTIONS_MAX
     assert all(text.cpu_ms(name) > 0 for name in ("nats", "postgres", "runner", "gateway"))
 
 

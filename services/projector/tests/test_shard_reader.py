@@ -44,6 +44,9 @@ class ForgetfulShard:
     async def entry_at(self, shard: int, position: int) -> LogEntry | None:
         return await self._log.entry_at(shard, position)
 
+    async def forget_reader(self, shard: int, reader: str) -> None:
+        await self._log.forget_reader(shard, reader)
+
     async def next_position(self, shard: int, *, after: int) -> int | None:
         raise NotImplementedError
 

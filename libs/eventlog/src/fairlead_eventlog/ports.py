@@ -144,6 +144,9 @@ class ShardLog(Protocol):
         One process follows a shard under a reader's name. A second process ends the first.
         """
 
+    async def forget_reader(self, shard: int, reader: str) -> None:
+        """Remove what the server keeps for a reader, if anything. Whoever follows by this name is ended."""
+
     async def last_position(self, shard: int) -> int:
         """The position of the shard's last message, 0 for an empty shard."""
 

@@ -18,6 +18,7 @@ from fairlead_projector.projection.group.writer import BatchLimits
 from fairlead_projector.projection.shard import ReadOptions, project_shard, watch_shards
 from fairlead_projector.settings import ProjectorSettings
 from fairlead_projector.shard_balance import ShardShare
+from fairlead_projector.shard_reader import Companions
 from fairlead_projector.sweep import sweep
 from fairlead_projector.task_supervisor import Complaints, Task, keep_running
 from fairlead_projector.tenant_usage import serve_usage
@@ -60,11 +61,12 @@ async def run_tasks(
     """
     limits = BatchLimits(settings.batch_commits_max, settings.batch_bytes_max)
     async with ShardGroup(settings.postgres_dsn, eventlog, limits) as group:
-        table_tasks = _table_tasks(settings, eventlog, group)
+        companions = Companions()
+        table_tasks = _table_tasks(settings, eventlog, group, companions)
         held = {name: gate.hold(task) for name, task in table_tasks.items()}
         tasks = [
             asyncio.create_task(keep_running(name, task, complaints), name=name)
-            for name, task in {**held, **_feed_tasks(settings, eventlog)}.items()
+            for name, task in {**held, **_feed_tasks(settings, eventlog, companions)}.items()
         ]
         tasks.append(asyncio.create_task(gate.open(), name="migrations"))
         try:
@@ -74,7 +76,7 @@ async def run_tasks(
 
 
 def _table_tasks(
-    settings: ProjectorSettings, eventlog: EventLog, group: ShardGroup
+    settings: ProjectorSettings, eventlog: EventLog, group: ShardGroup, companions: Companions
 ) -> dict[str, Task]:
     dsn, share = settings.postgres_dsn, ShardShare()
     tasks: dict[str, Task] = {
@@ -96,17 +98,26 @@ def _table_tasks(
             expire_s=settings.expire_s,
         ),
     }
-    options = ReadOptions(settings.batch_commits_max, settings.batch_bytes_max)
+    options = ReadOptions(
+        settings.batch_commits_max, settings.batch_bytes_max, companions=companions
+    )
     for shard in range(SHARDS):
         tasks[f"shard {shard}"] = partial(project_shard, shard, group, share, options=options)
     return tasks
 
 
-def _feed_tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
+def _feed_tasks(
+    settings: ProjectorSettings, eventlog: EventLog, companions: Companions
+) -> dict[str, Task]:
     timings, bytes_max = settings.feed_timings, settings.batch_bytes_max
     return {
         f"feed {shard}": partial(
-            publish_shard, shard, eventlog, timings=timings, bytes_max=bytes_max
+            publish_shard,
+            shard,
+            eventlog,
+            timings=timings,
+            bytes_max=bytes_max,
+            companions=companions,
         )
         for shard in range(SHARDS)
     }

@@ -1,14 +1,26 @@
-"""Follows a shard of the log, reads ahead, and subscribes again if the server has lost the reader."""
+"""Follows a shard of the log, reads ahead, and subscribes again if the server has lost the reader.
+
+The tables and the feed of a shard are read by one consumer while one process has both and neither lags:
+one reader is the host, and the other its guest. No reader ever waits for the other one.
+"""
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.ports import BATCH_BYTES, LogEntry
 from fairlead_service.supervise import cancel_and_wait
 
@@ -19,6 +31,23 @@ Verify: TypeAlias = Callable[[], Awaitable[None]]
 QUIET_S: Final = 2.0
 QUIET_PERIODS_MAX: Final = 32
 AHEAD_MAX: Final = 500
+
+
+class Companions:
+    """The readers of this process, so that two readers of a shard find each other."""
+
+    def __init__(self) -> None:
+        self._readers: dict[int, set[ShardReader]] = {}
+
+    def add(self, shard: int, reader: "ShardReader") -> None:
+        self._readers.setdefault(shard, set()).add(reader)
+
+    def remove(self, shard: int, reader: "ShardReader") -> None:
+        self._readers.get(shard, set()).discard(reader)
+
+    def others(self, shard: int, reader: "ShardReader") -> "Iterable[ShardReader]":
+        """The other readers of a shard."""
+        return self._readers.get(shard, set()) - {reader}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +62,8 @@ class ReadPace:
     """So many entries are read before somebody takes them, and the rest of a batch."""
     bytes_max: int = BATCH_BYTES
     """Of what is read before somebody takes it, unless one entry is larger."""
+    companions: Companions | None = None
+    """The other readers of this process."""
 
 
 @asynccontextmanager
@@ -50,9 +81,12 @@ async def follow_shard(
     `verify` raises if the log is another one: the server loses its readers when it is restored.
     """
     shard_reader = ShardReader(eventlog, shard, after, reader, pace, verify)
+    companions = pace.companions or Companions()
+    companions.add(shard, shard_reader)
     try:
         yield shard_reader
     finally:
+        companions.remove(shard, shard_reader)
         await shard_reader.close()
 
 
@@ -73,6 +107,7 @@ class ShardReader:
         self._reader = reader
         self._pace = pace
         self._verify = verify
+        self._companions = pace.companions or Companions()
         self._position = after
         self._ahead: list[LogEntry] = []
         self._ahead_bytes = 0
@@ -81,6 +116,10 @@ class ShardReader:
         self._taken_at = 0.0
         self._on_full: Callable[[], None] = lambda: None
         self._end, self._quiet, self._quiet_max = 0, 0, 1
+        self._is_reading = False
+        self._guest: ShardReader | None = None
+        self._host: ShardReader | None = None
+        self._left = asyncio.Event()
         self._source = asyncio.create_task(self._read())
 
     @property
@@ -139,29 +178,87 @@ class ShardReader:
             await self.close()
             if self._verify is not None:
                 await self._verify()
-            self._source = asyncio.create_task(self._read())
+            self._source = asyncio.create_task(self._read(first_alone=True))
             self._quiet, self._quiet_max = 0, min(self._quiet_max * 2, QUIET_PERIODS_MAX)
         self._end = await self._shards.last_position(self._shard)
 
-    async def _read(self) -> None:
+    async def _read(self, *, first_alone: bool = False) -> None:
+        try:
+            while True:
+                if first_alone or not self._join():
+                    await self._read_alone()
+                first_alone = False
+                if self._host is not None:
+                    # Nobody needs the consumer of a guest, also not one of an earlier release.
+                    with suppress(LogError):
+                        await self._shards.forget_reader(self._shard, self._reader)
+                    await self._left.wait()
+                await self._wait_for_room()
+        finally:
+            if self._host is not None:
+                self._host._release_guest()  # noqa: SLF001 - the same class
+            self._arrived.set()
+
+    async def _read_alone(self) -> None:
+        """Read, for a guest too, until a companion is at the same place and can be the host."""
         batches = self._shards.follow(
             self._shard, after=self._position, reader=self._reader, bytes_max=self._pace.bytes_max
         )
+        self._is_reading = True
         try:
             async for entries in batches:
-                await self._put(entries)
+                self._put(entries)
+                if self._guest is not None:
+                    self._guest._offer(entries)  # noqa: SLF001 - the same class
+                if self._join():
+                    return
+                await self._wait_for_room()
         finally:
-            self._arrived.set()
+            self._is_reading = False
+            self._release_guest()
             if isinstance(batches, AsyncGenerator):
                 await batches.aclose()
 
-    async def _put(self, entries: Sequence[LogEntry]) -> None:
+    def _put(self, entries: Sequence[LogEntry]) -> None:
         self._position = entries[-1].position
         self._ahead.extend(entries)
         self._ahead_bytes += sum(len(entry.payload) for entry in entries)
         self._arrived.set()
         if self.is_full:
             self._on_full()
+
+    def _offer(self, entries: Sequence[LogEntry]) -> None:
+        """Take entries from the host. A guest that is full leaves, and later reads for itself."""
+        if self.is_full:
+            assert self._host is not None, "only a host offers entries"
+            self._host._release_guest()  # noqa: SLF001 - the same class
+        else:
+            self._put(entries)
+
+    async def _wait_for_room(self) -> None:
         while self.is_full:
+            # A guest must not wait for what its host has not written.
+            self._release_guest()
             self._taken.clear()
             await self._taken.wait()
+
+    def _join(self) -> bool:
+        """Become the guest of a companion at the same place, from its next entry on."""
+        if self._guest is not None or self.is_full:
+            return False
+        for other in self._companions.others(self._shard, self):
+            if other._can_host(self._position):  # noqa: SLF001 - the same class
+                self._host, other._guest = other, self  # noqa: SLF001
+                self._left.clear()
+                return True
+        return False
+
+    def _can_host(self, position: int) -> bool:
+        is_free = self._is_reading and self._guest is None and not self.is_full
+        return is_free and self._position == position
+
+    def _release_guest(self) -> None:
+        if self._guest is not None:
+            self._guest._host = None  # noqa: SLF001 - the same class
+            self._guest._left.set()  # noqa: SLF001
+            self._guest = None

@@ -155,6 +155,10 @@ class MemoryLog:
                 if await self.last_position(shard) <= after:
                     await self._appended.wait()
 
+    async def forget_reader(self, shard: int, reader: str) -> None:
+        assert 0 <= shard < len(self.entries)
+        assert reader
+
     async def session_entries(self, at: Address, *, after: int) -> AsyncIterator[LogEntry]:
         for entry in tuple(self.entries[subjects.shard(at.session_id)]):
             if entry.at == at and entry.position > after:

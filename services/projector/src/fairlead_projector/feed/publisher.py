@@ -26,7 +26,7 @@ from fairlead_projector.restore import (
     resume_mark,
 )
 from fairlead_projector.settings import FeedTimings
-from fairlead_projector.shard_reader import ReadPace, follow_shard
+from fairlead_projector.shard_reader import Companions, ReadPace, follow_shard
 from fairlead_schema import public_events, subjects
 from fairlead_schema.events import PromptPromoted, SessionPurged
 from fairlead_schema.prompt import Delivery
@@ -46,6 +46,7 @@ async def publish_shard(
     on_healthy: Callable[[], None],
     timings: FeedTimings = TIMINGS,
     bytes_max: int = BATCH_BYTES,
+    companions: Companions | None = None,
 ) -> None:
     """Publish one shard. Raises AppendConflict when another publisher has taken it over.
 
@@ -74,7 +75,7 @@ async def publish_shard(
         shard,
         after=mark.position,
         reader=READER,
-        pace=ReadPace(linger_s=timings.linger_s, bytes_max=bytes_max),
+        pace=ReadPace(linger_s=timings.linger_s, bytes_max=bytes_max, companions=companions),
         verify=lambda: check_log(eventlog, shard, mark),
     ) as reader:
         while True:

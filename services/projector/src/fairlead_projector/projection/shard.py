@@ -15,7 +15,7 @@ from fairlead_projector.projection.group.shard_group import LOCK_RETRY_S, ShardG
 from fairlead_projector.projection.reprojection import project_broken_again
 from fairlead_projector.projection.store import TableStore
 from fairlead_projector.shard_balance import ShardShare, announce_projector, count_projectors
-from fairlead_projector.shard_reader import ReadPace, follow_shard
+from fairlead_projector.shard_reader import Companions, ReadPace, follow_shard
 from fairlead_schema import subjects
 
 log = logging.getLogger(__name__)
@@ -32,6 +32,8 @@ class ReadOptions:
     reader: str = "projector"
     lock_retry_s: float = LOCK_RETRY_S
     """Before the lock of the shard is tried again."""
+    companions: Companions | None = None
+    """The other readers of this process."""
 
 
 async def project_shard(
@@ -64,7 +66,11 @@ async def _project_until_surplus(
         held.shard,
         after=position,
         reader=options.reader,
-        pace=ReadPace(ahead_max=options.ahead_max, bytes_max=options.bytes_max),
+        pace=ReadPace(
+            ahead_max=options.ahead_max,
+            bytes_max=options.bytes_max,
+            companions=options.companions,
+        ),
         verify=held.check_log,
     ) as reader:
         while not share.is_surplus(held.shard):

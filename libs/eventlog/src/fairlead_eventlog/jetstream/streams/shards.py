@@ -34,7 +34,8 @@ class JetStreamShards:
         self, shard: int, *, after: int, reader: str = "projector", bytes_max: int = BATCH_BYTES
     ) -> AsyncIterator[Sequence[LogEntry]]:
         stream = log_stream(shard)
-        await self._recreate_consumer(stream, reader, after)
+        await self.forget_reader(shard, reader)
+        await self._create_consumer(stream, reader, after)
         pull = Pull(
             self._link,
             stream,
@@ -50,6 +51,10 @@ class JetStreamShards:
                 if _consumer_sequence(msg) != delivered:
                     raise LogUnavailable(f"{stream} lost a message on its way to {reader}")
             yield [_entry(msg) for msg in batch]
+
+    async def forget_reader(self, shard: int, reader: str) -> None:
+        with suppress(ServerRefusal):  # The consumer did not exist.
+            await self._link.api(f"CONSUMER.DELETE.{log_stream(shard)}.{reader}")
 
     async def last_position(self, shard: int) -> int:
         stream = log_stream(shard)
@@ -85,9 +90,7 @@ class JetStreamShards:
         message = await self._link.next_message(log_stream(shard), after + 1)
         return None if message is None else message.sequence
 
-    async def _recreate_consumer(self, stream: str, reader: str, after: int) -> None:
-        with suppress(ServerRefusal):  # The consumer did not exist.
-            await self._link.api(f"CONSUMER.DELETE.{stream}.{reader}")
+    async def _create_consumer(self, stream: str, reader: str, after: int) -> None:
         config = {
             "durable_name": reader,
             "name": reader,
