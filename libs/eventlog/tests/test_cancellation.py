@@ -1,55 +1,59 @@
 """A cancelled request is cancelled, even when its answer comes at the same moment."""
 
 import asyncio
-from typing import Any, cast
+from collections.abc import AsyncIterator
 
 import pytest
-from nats.aio.msg import Msg
 
-from fairlead_eventlog.jetstream.client import NatsClient
+from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.thin.frames import InboundMessage
+from fairlead_testing.scripted_server import ScriptedServer, run_scripted_server
 
 
-class Waiting:
-    """A client that waits for its answers as nats-py does."""
-
-    def __init__(self) -> None:
-        self.answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
-
-    async def request(self, *_args: Any, timeout: float, **_kwargs: Any) -> Msg:  # noqa: ANN401, ASYNC109
-        return await asyncio.wait_for(self.answer, timeout)
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
+    async with run_scripted_server() as running:
+        yield running
 
 
-async def test_an_answer_at_the_moment_of_the_cancellation_does_not_undo_it() -> None:
-    """On Python 3.11 `wait_for` would undo it, and a caller that cancels and waits would wait for ever."""
-    client = Waiting()
-    link = NatsLink(cast("NatsClient", client), 5.0)
+@pytest.fixture
+async def link(server: ScriptedServer) -> AsyncIterator[NatsLink]:
+    opened = NatsLink(await open_client(server.address, name="test"), 5.0)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def test_an_answer_at_the_moment_of_the_cancellation_does_not_undo_it(
+    link: NatsLink, server: ScriptedServer
+) -> None:
+    """`wait_for` of Python 3.11 would undo it, and a caller that cancels and waits would wait for ever."""
     asking = asyncio.create_task(link.request("a", b""))
-    await asyncio.sleep(0)
+    question = await server.published.get()
 
-    client.answer.set_result(cast("Msg", object()))
+    link.mux.take(InboundMessage(question.reply, data=b"answer"))
     asking.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await asking
 
 
-async def test_a_task_that_was_cancelled_before_may_still_ask() -> None:
+async def test_a_task_that_was_cancelled_before_may_still_ask(
+    link: NatsLink, server: ScriptedServer
+) -> None:
     """What is cleaned up on the way out asks too."""
-    client, answer = Waiting(), cast("Msg", object())
-    link = NatsLink(cast("NatsClient", client), 5.0)
 
-    async def clean_up() -> Msg:
+    async def clean_up() -> bytes:
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
-            return await link.request("a", b"")
+            return (await link.request("a", b"")).data
         raise AssertionError
 
     cleaning = asyncio.create_task(clean_up())
     await asyncio.sleep(0)
     cleaning.cancel()
-    await asyncio.sleep(0)
-    client.answer.set_result(answer)
+    await server.answer((await server.published.get()).reply, b"answer")
 
-    assert await cleaning is answer
+    assert await cleaning == b"answer"

@@ -1,15 +1,16 @@
 """A link to a real server, on which a test plays the faults of a cluster."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from nats.aio.msg import Msg
 from typing_extensions import override
 
 from fairlead_eventlog.errors import NoResponders
 from fairlead_eventlog.jetstream.client import NatsClient, open_client
 from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer
+from fairlead_eventlog.jetstream.thin.frames import InboundMessage, encode_headers
+from fairlead_eventlog.jetstream.thin.request_mux import Receive
 from fairlead_schema.identity.nats_address import NatsAddress
 
 _API: Final = "$JS.API."
@@ -55,14 +56,14 @@ class ScriptedLink(NatsLink):
         *,
         headers: dict[str, str] | None = None,
         timeout_s: float | None = None,
-    ) -> Msg:
+    ) -> InboundMessage:
         is_store = not subject.startswith("$JS.")
         if is_store:
             self.stores.append(body)
         if self._elects():
             raise NoResponders(subject)
         if is_store and self.refusals:
-            return Msg(self.client, data=self.refusals.pop(0))
+            return InboundMessage("", data=self.refusals.pop(0))
         if is_store and self.lost_stores:
             self.lost_stores -= 1
             raise NoAnswer(subject)
@@ -80,7 +81,7 @@ class ScriptedLink(NatsLink):
             status = "503" if self._elects() else self.read_status
             if status is not None:
                 ended = {"Status": status, "Description": "as the script says"}
-                await self._dispatch(Msg(self.client, subject=reply, headers=ended))
+                self.mux.take(InboundMessage(reply, raw_headers=encode_headers(ended)))
                 return
             if self.lagging_reads and self.replica_end is not None:
                 self.lagging_reads -= 1
@@ -94,22 +95,20 @@ class ScriptedLink(NatsLink):
         return True
 
     def _receive_up_to(self, end: int, reply: str) -> None:
+        receivers = self.mux._receivers  # noqa: SLF001 - the replica's answers come through the link
         token = reply.rpartition(".")[2]
-        self._receivers[token] = _without_later(end, self._receivers[token])
+        receivers[token] = _without_later(end, receivers[token])
 
 
-def _without_later(
-    end: int, receive: Callable[[Msg], Awaitable[None]]
-) -> Callable[[Msg], Awaitable[None]]:
+def _without_later(end: int, receive: Receive) -> Receive:
     """Receives what a replica has: no message after a position."""
 
-    async def receive_earlier(msg: Msg) -> None:
-        headers = dict(msg.headers or {})
-        if int(headers.get("Nats-Sequence", "0")) > end:
+    def receive_earlier(msg: InboundMessage) -> None:
+        if int(msg.headers.get("Nats-Sequence", "0")) > end:
             return
-        if "Status" in headers:
-            msg.headers = headers | {_PENDING: "0"}
-        await receive(msg)
+        if "Status" in msg.headers:
+            msg.headers[_PENDING] = "0"
+        receive(msg)
 
     return receive_earlier
 
@@ -125,4 +124,4 @@ async def open_scripted_link(
         await link.open()
         yield link
     finally:
-        await client.close()
+        await link.close()

@@ -6,6 +6,7 @@ LogError
 ├── SessionErased      the session's log was deleted: nothing can be written to it any more
 ├── NotFinalised       an older release could not read the event: run `fairlead provision --finalise`
 ├── CommitTooLarge     the commit does not fit one message: split it or store by reference
+├── MessageTooLarge    the servers carry no message of that size: send less
 ├── LogUnavailable     the servers are away, the outcome may be unknown: repeat the same commit id
 │   ├── ConsumerMissing     somebody deleted a consumer: run `fairlead provision`
 │   ├── LogFull             only the reserve for purges is left: purge sessions, or raise the limit
@@ -51,6 +52,15 @@ class SessionErased(LogError):
 class CommitTooLarge(LogError):
     def __init__(self, at: Address, size: int, limit: int) -> None:
         super().__init__(f"a commit of {size} bytes for {at.session_id} exceeds {limit}")
+        self.size = size
+        self.limit = limit
+
+
+class MessageTooLarge(LogError):
+    def __init__(self, subject: str, size: int, limit: int) -> None:
+        super().__init__(
+            f"a message of {size} bytes and its headers to {subject} exceed {limit} bytes"
+        )
         self.size = size
         self.limit = limit
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fairlead_eventlog.errors import CommitTooLarge, LogError
+from fairlead_eventlog.errors import CommitTooLarge, LogError, MessageTooLarge
 from fairlead_schema.errors import PayloadTooLarge, Refused, ServiceUnavailable
 from fairlead_schema.record import RecordError
 
@@ -12,7 +12,7 @@ UNREADABLE: Final = "Unreadable"
 """The kind of the refusal for a session that no retry can read."""
 
 
-def _too_large(error: CommitTooLarge) -> Refused:
+def _too_large(error: CommitTooLarge | MessageTooLarge) -> Refused:
     return PayloadTooLarge(str(error))
 
 
@@ -28,6 +28,7 @@ def _unreadable(error: RecordError) -> Refused:
 
 LOG_REFUSALS: Final[Mapping[type[Exception], Callable[[Any], Refused]]] = {
     CommitTooLarge: _too_large,
+    MessageTooLarge: _too_large,
     LogError: _unavailable,
     RecordError: _unreadable,
 }

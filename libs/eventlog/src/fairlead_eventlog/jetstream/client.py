@@ -12,10 +12,10 @@ from typing import Any, Final, TypeAlias
 
 import nats.errors
 import nkeys
-from nats.aio.client import Client
 from typing_extensions import override
 
 from fairlead_eventlog.errors import CredentialsRefused, CredentialsUnusable, LogUnavailable
+from fairlead_eventlog.jetstream.thin.thin_client import ThinClient
 from fairlead_schema.identity.nats_address import NatsAddress, redact_url
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _AUTH_ERRORS: Final = ("authorization violation", "authentication", "user ")
 """How the server's errors begin that end a connection because of its user."""
 
 
-class NatsClient(Client):
+class NatsClient(ThinClient):
     """A client that reads its key again for each connection, and reconnects after it was revoked."""
 
     nkey_file: str | None = None
@@ -137,6 +137,7 @@ async def open_client(
         with suppress(Exception):  # A refused client may hold its socket still.
             await client.close()
         raise _unreachable(address, tuple(reasons)) from error
+    client.use_thin_path()
     return client
 
 

@@ -72,7 +72,7 @@ async def open_link(
         yield link
     finally:
         closing = True
-        await client.close()
+        await link.close()
 
 
 @asynccontextmanager

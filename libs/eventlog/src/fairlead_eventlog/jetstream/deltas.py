@@ -5,13 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
 
-from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.jetstream.link import (
-    NatsLink,
-)
+from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_schema import subjects
 from fairlead_schema.delta import DELTA, Delta
 from fairlead_schema.subjects import Address
@@ -34,13 +32,13 @@ class NatsDeltas:
             await self._link.send(subjects.delta(at), payload)
 
     async def listen(self, at: Address) -> AsyncIterator[Delta]:
-        received: asyncio.Queue[Msg] = asyncio.Queue(DELTA_BUFFER)
+        received: asyncio.Queue[InboundMessage] = asyncio.Queue(DELTA_BUFFER)
 
-        async def receive(msg: Msg) -> None:
+        def receive(msg: InboundMessage) -> None:
             with suppress(asyncio.QueueFull):
                 received.put_nowait(msg)
 
-        subscription = await self._link.client.subscribe(subjects.delta(at), cb=receive)
+        subscription = await self._link.listen(subjects.delta(at), receive)
         try:
             while True:
                 msg = await received.get()

@@ -1,22 +1,23 @@
 """The connection to JetStream: acknowledged publishes, requests and reads.
 
-This module turns every error of nats-py into an error of ours. The adapters above use no nats-py
-calls except subscriptions.
+This module turns every error of nats-py into an error of ours. The adapters above use no nats-py.
+Everything goes through the thin path (docs/adr/0038).
 """
 
 import asyncio
 from base64 import b64decode
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from math import inf
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
 import nats.errors
 import orjson
-from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
 from fairlead_eventlog.errors import (
     LogUnavailable,
+    MessageTooLarge,
     NoResponders,
     ServerUnfit,
     StoreFull,
@@ -25,6 +26,8 @@ from fairlead_eventlog.errors import (
 )
 from fairlead_eventlog.jetstream.client import NatsClient
 from fairlead_eventlog.jetstream.server_fitness import find_unfit
+from fairlead_eventlog.jetstream.thin.frames import InboundMessage
+from fairlead_eventlog.jetstream.thin.request_mux import Receive, RequestMux
 
 # The server says "wrong last sequence" with either code; 10164 comes from replicated streams.
 WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
@@ -53,7 +56,9 @@ TIME_STAMP: Final = "Nats-Time-Stamp"
 
 _AWAY: Final = (
     nats.errors.ConnectionClosedError,
+    nats.errors.ConnectionDrainingError,
     nats.errors.ConnectionReconnectingError,
+    nats.errors.FlushTimeoutError,
     nats.errors.OutboundBufferLimitError,
     nats.errors.StaleConnectionError,
     nats.errors.NoServersError,
@@ -93,21 +98,18 @@ class NatsLink:
     def __init__(self, client: NatsClient, timeout_s: float) -> None:
         self.client = client
         self.timeout_s = timeout_s
+        self.mux = RequestMux(client)
         self._on_reconnect: set[Callable[[], None]] = set()
-        self._receivers: dict[str, Callable[[Msg], Awaitable[None]]] = {}
-        self._reply_prefix = ""
-        self._tokens = 0
         self._connected_at = -inf
 
     async def open(self) -> None:
-        """Install the one inbox that all multi-message answers share."""
-        self._reply_prefix = self.client.new_inbox()
-        await self.client.subscribe(
-            f"{self._reply_prefix}.*",
-            cb=self._dispatch,
-            pending_msgs_limit=0,
-            pending_bytes_limit=0,
-        )
+        """Install the one inbox that all answers share."""
+        await self.mux.open()
+
+    async def close(self) -> None:
+        """Disconnect. What still waits for an answer fails."""
+        self.mux.close()
+        await self.client.close()
 
     @property
     def payload_bytes_max(self) -> int:
@@ -146,14 +148,9 @@ class NatsLink:
         self._on_reconnect.add(notify)
         return lambda: self._on_reconnect.discard(notify)
 
-    def open_reply_subject(
-        self, receive: Callable[[Msg], Awaitable[None]]
-    ) -> tuple[str, Callable[[], None]]:
-        """A new reply subject, and the function that closes it."""
-        self._tokens += 1
-        token = str(self._tokens)
-        self._receivers[token] = receive
-        return f"{self._reply_prefix}.{token}", lambda: self._close_reply_subject(token)
+    async def listen(self, subject: str, receive: Receive) -> Subscription:
+        """Receive the messages of a subject as they are read. The function must not block."""
+        return await self.client.subscribe_directly(subject, receive)
 
     async def request(
         self,
@@ -162,38 +159,39 @@ class NatsLink:
         *,
         headers: dict[str, str] | None = None,
         timeout_s: float | None = None,
-    ) -> Msg:
-        """One request, one answer. Raises NoResponders, NoAnswer or LogUnavailable."""
+    ) -> InboundMessage:
+        """One request, one answer. Raises NoResponders, NoAnswer, LogUnavailable, MessageTooLarge."""
         wait_s = self.timeout_s if timeout_s is None else timeout_s
-        cancellations = _cancellations()
         try:
-            msg = await self.client.request(subject, body, timeout=wait_s, headers=headers)
+            return await self.mux.request(subject, body, timeout_s=wait_s, headers=headers)
         except nats.errors.NoRespondersError as error:
             raise NoResponders(subject) from error
-        except (nats.errors.TimeoutError, TimeoutError) as error:
-            raise NoAnswer(subject) from error
         except _AWAY as error:
-            raise LogUnavailable(str(error) or type(error).__name__) from error
-        # In Python 3.11 the client's wait_for drops a cancellation that comes together with the answer.
-        if _cancellations() > cancellations:
-            raise asyncio.CancelledError
-        return msg
+            raise LogUnavailable(_describe(error)) from error
+        except TimeoutError as error:
+            raise NoAnswer(subject) from error
+        except nats.errors.MaxPayloadError as error:
+            raise MessageTooLarge(subject, len(body), self.client.max_payload) from error
 
     async def send(
         self, subject: str, body: bytes, *, reply: str = "", headers: dict[str, str] | None = None
     ) -> None:
-        """Publish without acknowledgement. Raises LogUnavailable."""
+        """Publish without acknowledgement. Raises LogUnavailable and MessageTooLarge."""
         try:
-            await self.client.publish(subject, body, reply=reply, headers=headers)
+            if not self.client.try_send(subject, body, reply=reply, headers=headers):
+                await self.client.send(subject, body, reply=reply, headers=headers)
         except _AWAY as error:
-            raise LogUnavailable(str(error) or type(error).__name__) from error
+            raise LogUnavailable(_describe(error)) from error
+        except nats.errors.MaxPayloadError as error:
+            raise MessageTooLarge(subject, len(body), self.client.max_payload) from error
 
-    async def flush(self) -> None:
+    async def flush(self, *, timeout_s: float | None = None) -> None:
         """Wait until the server has everything that was sent. Raises LogUnavailable."""
+        wait_s = self.timeout_s if timeout_s is None else timeout_s
         try:
-            await self.client.flush(timeout=max(1, round(self.timeout_s)))
+            await self.client.flush(timeout=max(1, round(wait_s)))
         except (nats.errors.Error, TimeoutError) as error:
-            raise LogUnavailable(str(error) or type(error).__name__) from error
+            raise LogUnavailable(_describe(error)) from error
 
     async def store(
         self,
@@ -274,10 +272,10 @@ class NatsLink:
         self, stream: str, query: dict[str, Any]
     ) -> tuple[list[StoredMessage], int]:
         messages: list[StoredMessage] = []
-        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
 
-        async def receive(msg: Msg) -> None:
-            headers = msg.headers or {}
+        def receive(msg: InboundMessage) -> None:
+            headers = msg.headers
             if "Nats-Sequence" in headers:
                 subject, sequence = headers["Nats-Subject"], int(headers["Nats-Sequence"])
                 messages.append(StoredMessage(subject, sequence, msg.data, headers))
@@ -288,28 +286,19 @@ class NatsLink:
             else:
                 done.set_exception(_read_failure(stream, headers))
 
-        reply, close = self.open_reply_subject(receive)
+        reply, close = self.mux.open_reply_subject(receive, done, self.timeout_s)
         try:
             await self.send(f"$JS.API.DIRECT.GET.{stream}", orjson.dumps(query), reply=reply)
-            async with asyncio.timeout(self.timeout_s):
-                return messages, await done
-        except TimeoutError as error:
-            raise LogUnavailable(f"{stream} did not answer a read in time") from error
+            remaining = await done
         finally:
             close()
-
-    async def _dispatch(self, msg: Msg) -> None:
-        receive = self._receivers.get(msg.subject.rpartition(".")[2])
-        if receive is not None:
-            await receive(msg)
-
-    def _close_reply_subject(self, token: str) -> None:
-        self._receivers.pop(token, None)
+        if remaining is None:
+            raise LogUnavailable(f"{stream} did not answer a read in time")
+        return messages, remaining
 
 
-def _cancellations() -> int:
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
+def _describe(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def stream_error(error: ServerRefusal, stream: str) -> Exception:

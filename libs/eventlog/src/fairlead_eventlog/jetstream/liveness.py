@@ -3,19 +3,15 @@
 from contextlib import suppress
 from typing import Final
 
-import nats.errors
-from nats.aio.msg import Msg
-
-from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.jetstream.link import (
-    NatsLink,
-)
+from fairlead_eventlog.errors import LogUnavailable, NoResponders
+from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer
+from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_eventlog.process_life import Nudge, OnNudge, PingResult
 from fairlead_eventlog.replicas.positions import POSITION_HEADER, parse_position
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 
-FLUSH_S: Final = 2
+FLUSH_S: Final = 2.0
 
 
 class NatsLiveness:
@@ -25,18 +21,29 @@ class NatsLiveness:
         self._link = link
 
     async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _nudge: None) -> None:
-        async def receive(msg: Msg) -> None:
+        def note(msg: InboundMessage) -> None:
             if msg.data:
                 tenant, _, session_id = msg.data.decode().partition(" ")
-                position = (msg.headers or {}).get(POSITION_HEADER, "")
+                position = msg.headers.get(POSITION_HEADER, "")
                 on_nudge(Nudge(Address(tenant, session_id), parse_position(position)))
-            if msg.reply:
-                await msg.respond(b"")
 
-        await self._link.client.subscribe(subjects.ping(instance), cb=receive)
+        def receive(msg: InboundMessage) -> bool:
+            if msg.reply and not self._link.client.try_send(msg.reply, b""):
+                return False
+            note(msg)
+            return True
+
+        async def receive_later(msg: InboundMessage) -> None:
+            with suppress(LogUnavailable):
+                await self._link.send(msg.reply, b"")
+            note(msg)
+
+        await self._link.client.subscribe_directly(
+            subjects.ping(instance), receive, take_later=receive_later
+        )
         # A ping that overtakes the subscription would find nobody.
-        with suppress(nats.errors.Error, TimeoutError):
-            await self._link.client.flush(timeout=FLUSH_S)
+        with suppress(LogUnavailable):
+            await self._link.flush(timeout_s=FLUSH_S)
 
     async def nudge(self, instance: str, at: Address, *, position: int | None = None) -> None:
         headers = None if position is None else {POSITION_HEADER: str(position)}
@@ -46,10 +53,10 @@ class NatsLiveness:
 
     async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
         try:
-            await self._link.client.request(subjects.ping(instance), b"", timeout=timeout_s)
-        except nats.errors.NoRespondersError:
+            await self._link.request(subjects.ping(instance), b"", timeout_s=timeout_s)
+        except NoResponders:
             return "gone"
-        except (nats.errors.Error, TimeoutError):
+        except (NoAnswer, LogUnavailable):
             return "silent"
         return "alive"
 

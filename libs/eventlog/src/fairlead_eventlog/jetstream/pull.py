@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import Final
 
 import orjson
-from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import ConsumerMissing
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.thin.frames import DESCRIPTION, STATUS, InboundMessage
 
 # The server ends a pull with one of these; "100" is a heartbeat.
 _NO_RESPONDERS: Final = "503"
@@ -41,20 +41,18 @@ class Pull:
         self._capacity = capacity
         self._expires_s = expires_s
         self._bytes_max = bytes_max
-        self._buffer: list[Msg] = []
+        self._buffer: list[InboundMessage] = []
         self._outstanding = 0
         self._changed = asyncio.Event()
         self._failure: ConsumerMissing | None = None
         self._silence_s = 0.0
         self._paused_until = 0.0
 
-    async def batches(self) -> AsyncIterator[list[Msg]]:
+    async def batches(self) -> AsyncIterator[list[InboundMessage]]:
         """Messages in lists as they arrive, for ever. Raises ConsumerMissing if it is gone."""
         # A delivery keeps the subject of its stream, so a pull needs a subscription of its own.
         reply = self._link.client.new_inbox()
-        subscription = await self._link.client.subscribe(
-            reply, cb=self._receive, pending_msgs_limit=0, pending_bytes_limit=0
-        )
+        subscription = await self._link.listen(reply, self._receive)
         unregister = self._link.on_reconnect(self._start_over)
         try:
             while True:
@@ -102,12 +100,11 @@ class Pull:
             if self._silence_s > self._expires_s * 2:
                 self._start_over()
 
-    async def _receive(self, msg: Msg) -> None:
+    def _receive(self, msg: InboundMessage) -> None:
         self._silence_s = 0.0
-        headers = msg.headers
-        if headers is not None and not msg.data and "Status" in headers:
-            if headers["Status"] in _PULL_ENDED:
-                self._on_pull_ended(headers)
+        if msg.is_status:
+            if msg.headers.get(STATUS) in _PULL_ENDED:
+                self._on_pull_ended(msg.headers)
             return
         self._outstanding = max(0, self._outstanding - 1)
         self._buffer.append(msg)
@@ -116,13 +113,13 @@ class Pull:
     def _on_pull_ended(self, headers: dict[str, str]) -> None:
         unserved = headers.get("Nats-Pending-Messages")
         self._outstanding = max(0, self._outstanding - int(unserved)) if unserved else 0
-        description = headers.get("Description", "")
+        description = headers.get(DESCRIPTION, "")
         if _FULL in description:
             self._changed.set()
             return  # The next pull gets the message that did not fit.
-        if headers["Status"] == _NO_RESPONDERS or "Consumer Deleted" in description:
+        if headers[STATUS] == _NO_RESPONDERS or "Consumer Deleted" in description:
             self._failure = self._gone
-        elif headers["Status"] == _CONFLICT:
+        elif headers[STATUS] == _CONFLICT:
             self._paused_until = time.monotonic() + CONFLICT_PAUSE_S
         self._changed.set()
 
@@ -132,13 +129,15 @@ class Pull:
         self._changed.set()
 
 
-async def fetch_waiting(link: NatsLink, stream: str, consumer: str, batch: int) -> list[Msg]:
+async def fetch_waiting(
+    link: NatsLink, stream: str, consumer: str, batch: int
+) -> list[InboundMessage]:
     """Up to so many messages that wait now, without waiting for more. Raises LogUnavailable."""
-    messages: list[Msg] = []
+    messages: list[InboundMessage] = []
     done = asyncio.Event()
 
-    async def receive(msg: Msg) -> None:
-        if msg.headers is not None and not msg.data and "Status" in msg.headers:
+    def receive(msg: InboundMessage) -> None:
+        if msg.is_status:
             done.set()
             return
         messages.append(msg)
@@ -146,9 +145,7 @@ async def fetch_waiting(link: NatsLink, stream: str, consumer: str, batch: int) 
             done.set()
 
     reply = link.client.new_inbox()
-    subscription = await link.client.subscribe(
-        reply, cb=receive, pending_msgs_limit=0, pending_bytes_limit=0
-    )
+    subscription = await link.listen(reply, receive)
     try:
         body = orjson.dumps({"batch": batch, "no_wait": True})
         await link.send(next_message(stream, consumer), body, reply=reply)

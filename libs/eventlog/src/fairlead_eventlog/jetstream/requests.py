@@ -1,6 +1,5 @@
 """Request and reply over core NATS."""
 
-import asyncio
 import json
 
 from fairlead_eventlog.errors import LogUnavailable
@@ -32,10 +31,7 @@ class NatsRequests:
         if headers is not None and restrictions is not None:
             headers[RESTRICTIONS_HEADER] = json.dumps(restrictions.wire())
         try:
-            async with asyncio.timeout(timeout_s):
-                answer = await self._link.request(
-                    subject, body, timeout_s=timeout_s, headers=headers
-                )
-                return answer.data
-        except (NoAnswer, TimeoutError) as error:
+            answer = await self._link.request(subject, body, timeout_s=timeout_s, headers=headers)
+        except NoAnswer as error:
             raise LogUnavailable(f"{subject} did not answer in {timeout_s} s") from error
+        return answer.data

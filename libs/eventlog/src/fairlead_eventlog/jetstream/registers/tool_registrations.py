@@ -4,11 +4,10 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from nats.aio.msg import Msg
-
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import NatsLink, StoredMessage
 from fairlead_eventlog.jetstream.messages import purge_subject, store_message
+from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_eventlog.register_ports import OnToolsChanged
 from fairlead_eventlog.streams import REGISTRATIONS
 from fairlead_schema.ids import TenantId
@@ -48,12 +47,12 @@ class JetStreamToolRegistrations:
         return {key: message.payload for key, message in stored.items()}
 
     async def watch(self, on_change: OnToolsChanged) -> None:
-        async def receive(msg: Msg) -> None:
+        def receive(msg: InboundMessage) -> None:
             tenant, key, sequence = msg.data.decode().split(" ")
             self._announced.setdefault(tenant, {})[key] = int(sequence)
             on_change(tenant)
 
-        await self._link.client.subscribe(TOOLS_CHANGED, cb=receive)
+        await self._link.listen(TOOLS_CHANGED, receive)
         # Without a connection nobody hears of changes.
         self._link.on_reconnect(lambda: on_change(None))
 

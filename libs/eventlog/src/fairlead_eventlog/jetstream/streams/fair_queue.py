@@ -13,11 +13,11 @@ from functools import partial
 from typing import Final
 
 import orjson
-from nats.aio.msg import Msg
 
 from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.pull import Pull, fetch_waiting
 from fairlead_eventlog.jetstream.streams.job import PULL_EXPIRES_S, JetStreamJob, deliveries
+from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.tenant_shares import RECALL_S, TenantShares
@@ -66,7 +66,7 @@ class FairQueue:
     async def jobs(self) -> AsyncIterator[Job]:
         """Jobs as they come, never more than there are slots. Raises LogError."""
         subject = subjects.free_slots(self._consumer)
-        subscription = await self._link.client.subscribe(subject, cb=self._on_free_slots)
+        subscription = await self._link.listen(subject, self._on_free_slots)
         tasks = [asyncio.create_task(work) for work in (self._take(), self._share())]
         try:
             while True:
@@ -127,7 +127,7 @@ class FairQueue:
             self._looked_at, self._releases = time.monotonic(), 0
         return len(waiting)
 
-    async def _receive(self, messages: list[Msg]) -> None:
+    async def _receive(self, messages: list[InboundMessage]) -> None:
         for message in messages:
             tenant = subjects.tenant(message.subject)
             was_put_back = deliveries(message.reply) > 1
@@ -138,7 +138,7 @@ class FairQueue:
                 await self._put_back(tenant, message)
         self._changed.set()
 
-    async def _put_back(self, tenant: TenantId, message: Msg) -> None:
+    async def _put_back(self, tenant: TenantId, message: InboundMessage) -> None:
         delay_s = put_back_s(deliveries(message.reply), time.time(), spread=random.random())  # noqa: S311 - no secret
         until = time.monotonic() + delay_s - RECALL_MARGIN_S
         self._shares.put_back(tenant, message.reply, until=until)
@@ -169,7 +169,7 @@ class FairQueue:
         subject = subjects.free_slots(self._consumer)
         await self._link.send(subject, str(self._shares.capacity).encode())
 
-    async def _on_free_slots(self, message: Msg) -> None:
+    def _on_free_slots(self, message: InboundMessage) -> None:
         if self._shares.waiting and message.data.isdigit():
             self._asked_for += int(message.data)
             self._changed.set()

@@ -3,10 +3,10 @@
 from typing import Final, Self
 
 import orjson
-from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer
+from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_eventlog.slots import Slot
 
 # The server also redelivers into the open pull of a paused process. So a pull ends before a deadline.
@@ -16,7 +16,7 @@ PULL_EXPIRES_S: Final = 1.0
 class JetStreamJob:
     """One delivery of a message of a work queue."""
 
-    def __init__(self, link: NatsLink, msg: Msg, slot: Slot) -> None:
+    def __init__(self, link: NatsLink, msg: InboundMessage, slot: Slot) -> None:
         self._link = link
         self._msg = msg
         self._slot = slot

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
 
-from nats.aio.msg import Msg
-
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_eventlog.ports import Head, SessionLog, StoredCommit
 from fairlead_eventlog.replicas.commit_order import CommitOrder
 from fairlead_schema import subjects
@@ -26,20 +25,19 @@ class SessionTail:
         self._link = link
         self._log = log
         self._at = at
-        self._broadcasts: asyncio.Queue[Msg | None] = asyncio.Queue(TAIL_BUFFER)
+        self._broadcasts: asyncio.Queue[InboundMessage | None] = asyncio.Queue(TAIL_BUFFER)
 
     async def commits(self, *, after: int) -> AsyncIterator[StoredCommit]:
         """Every commit with events after seq `after`, then each new commit, for ever.
 
         Raises RecordError at a commit that cannot be read or cannot follow.
         """
-        client = self._link.client
-        subscription = await client.subscribe(subjects.commit(self._at), cb=self._receive)
+        subscription = await self._link.listen(subjects.commit(self._at), self._receive)
         unregister = self._link.on_reconnect(self._look_again)
         try:
             order = CommitOrder(self._log, self._at, await self._log.locate(self._at, after))
             # The first look reads the log, because broadcasts come from now on only.
-            msg: Msg | None = None
+            msg: InboundMessage | None = None
             while True:
                 async for stored in self._commits_of(order.head, msg):
                     if await order.accept(stored) and stored.head.seq > after:
@@ -50,7 +48,7 @@ class SessionTail:
             with suppress(Exception):
                 await subscription.unsubscribe()
 
-    async def _receive(self, msg: Msg) -> None:
+    def _receive(self, msg: InboundMessage) -> None:
         # A full buffer drops the broadcast. The next one shows the gap, and the log fills it.
         with suppress(asyncio.QueueFull):
             self._broadcasts.put_nowait(msg)
@@ -59,7 +57,7 @@ class SessionTail:
         with suppress(asyncio.QueueFull):
             self._broadcasts.put_nowait(None)
 
-    async def _next(self) -> Msg | None:
+    async def _next(self) -> InboundMessage | None:
         """The next broadcast; None after a reconnection and after a quiet time: look at the log."""
         # Not wait_for: on Python 3.11 it can swallow a cancellation.
         try:
@@ -68,7 +66,9 @@ class SessionTail:
         except TimeoutError:
             return None
 
-    async def _commits_of(self, head: Head, msg: Msg | None) -> AsyncIterator[StoredCommit]:
+    async def _commits_of(
+        self, head: Head, msg: InboundMessage | None
+    ) -> AsyncIterator[StoredCommit]:
         """The commit of a broadcast; all commits since `head` if an earlier broadcast was missed."""
         if msg is None:
             reach = await self._log.last_commit_position(self._at)
@@ -88,9 +88,9 @@ class SessionTail:
                 return
 
 
-def _position(msg: Msg) -> int:
-    return int((msg.headers or {})["Nats-Sequence"])
+def _position(msg: InboundMessage) -> int:
+    return int(msg.headers["Nats-Sequence"])
 
 
-def _previous(msg: Msg) -> int:
-    return int((msg.headers or {})["Nats-Last-Sequence"])
+def _previous(msg: InboundMessage) -> int:
+    return int(msg.headers["Nats-Last-Sequence"])

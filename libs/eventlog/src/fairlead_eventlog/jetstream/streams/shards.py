@@ -4,11 +4,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from nats.aio.msg import Msg
-
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import NatsLink, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.pull import Pull
+from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_eventlog.ports import BATCH_BYTES, LogEntry
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
 from fairlead_schema import subjects
@@ -107,14 +106,14 @@ class JetStreamShards:
             raise stream_error(refusal, stream) from refusal
 
 
-def _entry(msg: Msg) -> LogEntry:
+def _entry(msg: InboundMessage) -> LogEntry:
     return LogEntry(_stream_sequence(msg), subjects.address(msg.subject), msg.data)
 
 
 # A delivery's reply subject reads $JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>…
-def _stream_sequence(msg: Msg) -> int:
+def _stream_sequence(msg: InboundMessage) -> int:
     return int(msg.reply.split(".")[5])
 
 
-def _consumer_sequence(msg: Msg) -> int:
+def _consumer_sequence(msg: InboundMessage) -> int:
     return int(msg.reply.split(".")[6])

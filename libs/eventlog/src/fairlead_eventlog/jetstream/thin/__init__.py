@@ -1,0 +1,1 @@
+"""The thin path through nats-py: requests, publishes and deliveries with little work for each."""
