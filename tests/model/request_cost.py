@@ -1,4 +1,4 @@
-"""Measures what requests cost through nats-py's own methods and through the thin path (docs/adr/0038).
+"""Measures what requests cost through nats-py's own methods and through the thin path (docs/adr/0039).
 
 `python -m tests.model.request_cost [--count 4000] [--rounds 5]`
 

@@ -12,7 +12,7 @@ import nats
 import pytest
 from faststream import Context
 from nats.aio.client import Client
-from prometheus_client import generate_latest
+from prometheus_client import REGISTRY, generate_latest
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.jetstream.client import open_client
@@ -20,6 +20,7 @@ from fairlead_schema import subjects
 from fairlead_schema.errors import Conflict, Refused, ServiceUnavailable
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.model import InputModel, Model
+from fairlead_service.rpc import thin_path
 from fairlead_service.rpc.caller import current_caller
 from fairlead_service.rpc.server import ANY_TENANT, RpcServer, TenantParam
 from fairlead_testing.nats import Server
@@ -287,10 +288,44 @@ async def test_metrics_have_no_label_per_tenant(client: Client, greet_subject: s
         await request(client, greet_subject.replace("acme", tenant), {"name": "Ada"})
 
     metrics = generate_latest().decode()
-    if greet_subject.endswith("typed"):
-        assert 'handler="fairlead.api.*.greet.typed"' in metrics
+    path = greet_subject.rpartition(".")[2]
+    assert f'handler="fairlead.api.*.greet.{path}"' in metrics
     assert "fairlead.api.other" not in metrics
     assert "fairlead.*.api" not in metrics
+
+
+def counted(path: str, name: str, **labels: str) -> float:
+    """A metric of a verb on one path."""
+    fixed = {"app_name": "fairlead", "broker": "nats", "handler": f"fairlead.api.*.greet.{path}"}
+    return REGISTRY.get_sample_value(f"fairlead_rpc_{name}", {**fixed, **labels}) or 0.0
+
+
+async def test_both_paths_count_the_same(client: Client, greet_subject: str) -> None:
+    """An operator sees every verb in one table, whatever serves it."""
+    path = greet_subject.rpartition(".")[2]
+    samples: list[tuple[str, dict[str, str]]] = [
+        ("received_messages_total", {}),
+        ("received_processed_messages_total", {"status": "acked"}),
+        ("received_processed_messages_total", {"status": "error"}),
+        ("received_processed_messages_duration_seconds_count", {}),
+    ]
+    before = [counted(path, name, **labels) for name, labels in samples]
+    for body in (b'{"name":"Ada"}', b'{"name":"Ada"}', b'{"name":"away"}'):
+        await request(client, greet_subject, body)
+    after = [counted(path, name, **labels) for name, labels in samples]
+
+    changes = [now - then for then, now in zip(before, after, strict=True)]
+    assert changes == [3, 2, 1, 3]
+
+
+async def test_more_requests_than_are_answered_at_once_wait_for_their_turn(
+    client: Client, greet_subject: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thin_path, "REQUESTS_MAX", 3)
+    slow = [request(client, greet_subject, {"name": "slow"}) for _ in range(10)]
+    answers = await asyncio.gather(*slow)
+
+    assert all(answer["data"]["text"] == "hello slow" for answer in answers)
 
 
 async def describe(client: Client, request: str, *, answers: int) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The connection to JetStream: acknowledged publishes, requests and reads.
 
 This module turns every error of nats-py into an error of ours. The adapters above use no nats-py.
-Everything goes through the thin path (docs/adr/0038).
+Everything goes through the thin path (docs/adr/0039).
 """
 
 import asyncio

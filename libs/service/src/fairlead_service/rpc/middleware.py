@@ -17,6 +17,7 @@ from fairlead_service.audit import audit_own_client
 from fairlead_service.rpc.answers import PRINCIPAL, TENANT, Answer, Answerer, invalid_parameter
 from fairlead_service.rpc.caller import caller_of
 from fairlead_service.rpc.service_api import Endpoint
+from fairlead_service.rpc.verb_metrics import APP, PREFIX
 
 
 class AnswerMiddleware(BaseMiddleware):
@@ -83,6 +84,6 @@ def metrics_middleware() -> PrometheusMiddleware[Any, Any]:
     return PrometheusMiddleware(
         settings_provider_factory=lambda _message: _SubjectPatterns(),
         registry=REGISTRY,
-        app_name="fairlead",
-        metrics_prefix="fairlead_rpc",
+        app_name=APP,
+        metrics_prefix=PREFIX,
     )

@@ -1,14 +1,14 @@
 """A server for request and reply over NATS: typed FastStream handlers, documented as AsyncAPI.
 
-FastStream costs more processor time than an admission does (docs/adr/0022), so that the verb of
-prompts has a thin path: a plain subscription on the same connection, with the same answers.
+FastStream costs more processor time than an admission does (docs/adr/0022), so that the verbs of
+every turn have a thin path on the same connection, with the same answers and metrics.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated, Any, Final, TypeAlias, TypeGuard, get_type_hints
+from typing import Annotated, Any, Final, TypeAlias, TypeGuard, cast, get_type_hints
 
 from fast_depends.pydantic import PydanticSerializer
 from faststream import Path
@@ -159,12 +159,8 @@ class RpcServer:
         for request in REQUESTS:
             for subject in self.api.subjects(request):
                 await self._connection.subscribe(subject, cb=partial(self._describe, request))
-        self._subscriptions = [
-            await self._connection.subscribe(
-                verb.endpoint.subject, verb.endpoint.queue, cb=verb.take
-            )
-            for verb in self._thin_verbs
-        ]
+        connection = cast("Any", self._connection)  # The broker knows less of it than we do.
+        self._subscriptions = [await verb.subscribe(connection) for verb in self._thin_verbs]
         await self._broker.start()
         # A ping of nats-py overtakes the subscriptions that it has not written yet: the second one
         # comes back when NATS knows every subscription.
@@ -182,7 +178,7 @@ class RpcServer:
             await self._connection.close()
 
     async def _describe(self, request: ServiceRequest, message: Message) -> None:
-        await message.respond(self.api.answer(request))
+        await self._connection.publish(message.reply, self.api.answer(request))
 
     def _endpoint(self, verb: str, subject: str, handler: Handler, queue: str) -> Endpoint:
         request, response = _models(handler)

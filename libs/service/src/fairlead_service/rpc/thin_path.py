@@ -1,8 +1,8 @@
-"""A verb without FastStream: a plain subscription that answers each request in a task of its own."""
+"""A verb without FastStream: each request is answered in a task of its own, as soon as it is read."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import perf_counter_ns
 from typing import Any, Final, Protocol, TypeAlias
@@ -13,6 +13,7 @@ from fairlead_service.audit import audit_own_client
 from fairlead_service.rpc.answers import Answerer, parse_tenant
 from fairlead_service.rpc.caller import caller_of
 from fairlead_service.rpc.service_api import Endpoint
+from fairlead_service.rpc.verb_metrics import VerbMetrics
 
 log = logging.getLogger(__name__)
 
@@ -24,18 +25,35 @@ Perform: TypeAlias = Callable[[TenantId, Any], Awaitable[Model]]
 class Message(Protocol):
     """A request as the NATS client delivers it."""
 
-    subject: str
-    reply: str
-    data: bytes
-    headers: dict[str, str] | None
-
-    async def respond(self, data: bytes) -> None: ...
+    @property
+    def subject(self) -> str: ...
+    @property
+    def reply(self) -> str: ...
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
 
 
 class Subscription(Protocol):
     """A subscription of the NATS client."""
 
     async def drain(self) -> None: ...
+
+
+class Connection(Protocol):
+    """What a verb needs of the NATS client."""
+
+    async def subscribe_directly(
+        self,
+        subject: str,
+        take: Callable[[Message], bool],
+        *,
+        queue: str,
+        take_later: Callable[[Message], Awaitable[None]],
+    ) -> Subscription: ...
+
+    async def send(self, subject: str, body: bytes) -> None: ...
 
 
 class ThinVerb:
@@ -45,22 +63,46 @@ class ThinVerb:
         self.endpoint = endpoint
         self._answerer = answerer
         self._perform = perform
+        self._metrics = VerbMetrics(endpoint.subject)
         tokens = endpoint.subject.split(".")
         # The command itself names the tenant where the subject has none.
         self._tenant_token = tokens.index("*") if "*" in tokens else None
-        self._slots = asyncio.Semaphore(REQUESTS_MAX)
         self._running: set[asyncio.Task[None]] = set()
+        self._ended = asyncio.Event()
+        self._connection: Connection | None = None
+
+    async def subscribe(self, connection: Connection) -> Subscription:
+        """Take requests from now on, each as soon as it is read from the connection."""
+        self._connection = connection
+        return await connection.subscribe_directly(
+            self.endpoint.subject,
+            self.try_take,
+            queue=self.endpoint.queue,
+            take_later=self.take,
+        )
+
+    def try_take(self, message: Message) -> bool:
+        """Answer in the background, unless too many requests are under way."""
+        if len(self._running) >= REQUESTS_MAX:
+            return False
+        task = asyncio.create_task(self._answer(message))
+        self._running.add(task)
+        task.add_done_callback(self._end)
+        return True
 
     async def take(self, message: Message) -> None:
         """Answer in the background. Waits while too many requests are under way."""
-        await self._slots.acquire()
-        task = asyncio.create_task(self._answer(message))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        while not self.try_take(message):
+            self._ended.clear()
+            await self._ended.wait()
 
     async def finish(self) -> None:
         """Wait until every request that was taken is answered."""
         await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._ended.set()
 
     async def _perform_as_caller(self, message: Message, command: Model) -> Model:
         with caller_of(message.subject, message.headers):
@@ -72,23 +114,20 @@ class ThinVerb:
         return parse_tenant(message.subject.split(".")[self._tenant_token])
 
     async def _answer(self, message: Message) -> None:
-        """Answer one request, and free the slot that `take` got for it."""
         began = perf_counter_ns()
         try:
             answer = await self._answerer.answer(
-                self.endpoint.request,
-                message.data,
-                partial(self._perform_as_caller, message),
+                self.endpoint.request, message.data, partial(self._perform_as_caller, message)
             )
-            self.endpoint.count(perf_counter_ns() - began, answer.refused)
+            elapsed_ns = perf_counter_ns() - began
+            self.endpoint.count(elapsed_ns, answer.refused)
+            self._metrics.count(elapsed_ns, answer.refused)
             audit_own_client(message.subject, answer.refused)
-            if message.reply:
-                await message.respond(answer.body)
+            if message.reply and self._connection is not None:
+                await self._connection.send(message.reply, answer.body)
         except Exception:
             # Only the connection can fail here: the caller asks again with the same id.
             log.exception(
                 "answer not sent: the caller times out and asks again",
                 extra={"subject": message.subject},
             )
-        finally:
-            self._slots.release()
