@@ -133,7 +133,10 @@ def covers(packages: set[str], module: str) -> bool:
         (
             "The fold imports no decider",
             SHARED_WITH_FOLD
-            | {f"fairlead_session.{name}" for name in ("fold", "state", "frozen", "persistent")},
+            | {
+                f"fairlead_session.{name}"
+                for name in ("fold", "state", "frozen", "persistent", "identity_memo")
+            },
         ),
         (
             "The state of a session is a leaf",

@@ -10,8 +10,8 @@ from fairlead_cli.bench.cost.run import open_target
 
 UNITS = 40
 # Heartbeats and idle pulls come on top of a turn's own messages, and more of them on a slow machine.
-TEXT_MESSAGES_MAX = 40
-TOOL_MESSAGES_MAX = 65
+TEXT_MESSAGES_MAX = 35
+TOOL_MESSAGES_MAX = 60
 # The projector gathers the commits of all shards. Its other tasks ask Postgres eight times a second.
 TEXT_TRANSACTIONS_MAX = 3
 TOOL_TRANSACTIONS_MAX = 6

@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
 import httpx
@@ -27,6 +28,7 @@ ERROR_BODY_BYTES_MAX = 64 * 1024
 OPENING_BYTES = 16
 # A body read to its end gives its connection back. Waiting longer costs more than a new connection.
 DRAIN_S = 0.25
+URLS_MAX = 256
 
 State = TypeVar("State")
 Events: TypeAlias = tuple[ProviderEvent, ...]
@@ -104,12 +106,13 @@ def _build_request(
     )
 
 
-def _url(base: str, path: str) -> str:
+@lru_cache(URLS_MAX)
+def _url(base: str, path: str) -> httpx.URL:
     """The base and the path. An API version in the base replaces the version of the path."""
     base = base.rstrip("/")
     if _VERSION.search(httpx.URL(base).path):
         path = _VERSION.sub("", path, count=1)
-    return base + path
+    return httpx.URL(base + path)
 
 
 async def _exchange(

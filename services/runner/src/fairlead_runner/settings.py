@@ -86,7 +86,7 @@ class RunnerSettings:
     @property
     def compaction(self) -> CompactionPolicy:
         """When and how history is compacted."""
-        return CompactionPolicy(**self.config.compaction.model_dump())
+        return CompactionPolicy(**dict(self.config.compaction))
 
     @property
     def retries(self) -> RetryPolicy:

@@ -1,7 +1,8 @@
 """The conversation as messages of Chat Completions."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, assert_never
+from functools import partial
+from typing import Any, Final, TypeAlias, assert_never
 
 from fairlead_llm.content import (
     json_text,
@@ -12,6 +13,7 @@ from fairlead_llm.content import (
 )
 from fairlead_llm.inline_media import inline_media
 from fairlead_llm.openai_chat import reasoning
+from fairlead_llm.turn_memo import TurnMemo
 from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
@@ -27,7 +29,13 @@ from fairlead_schema.provider.request import (
 )
 
 Message: TypeAlias = dict[str, Any]
+WithMedia: TypeAlias = tuple[list[Message], list[MediaPart]]
+"""The messages of a turn, and the media that follows them."""
 
+# A request begins with the turns of the request before. Reasoning makes the turns of an open loop differ.
+_PAST_MESSAGES: Final = TurnMemo[AssistantTurn, WithMedia]()
+_LOOP_MESSAGES: Final = TurnMemo[AssistantTurn, WithMedia]()
+_TOOL_MESSAGES: Final = TurnMemo[ToolTurn, WithMedia]()
 _MEDIA_FOLLOWS = "[The result's media follows.]"
 
 
@@ -51,11 +59,14 @@ def build_messages(request: ModelRequest) -> list[Message]:
             case SystemTurn():
                 _add_update(messages, system_update(turn.text))
             case AssistantTurn():
-                messages += _assistant_messages(turn, in_loop=index >= loop)
-                media += [part for result in _hosted_results(turn) for part in result_media(result)]
+                built = _LOOP_MESSAGES if index >= loop else _PAST_MESSAGES
+                new_messages, new_media = built.get(turn, partial(_assistant, index >= loop))
+                messages += new_messages
+                media += new_media
             case ToolTurn():
-                messages.append(_tool_message(turn.result))
-                media += result_media(turn.result)
+                new_messages, new_media = _TOOL_MESSAGES.get(turn, _tool)
+                messages += new_messages
+                media += new_media
             case _:
                 assert_never(turn)
     return [*messages, _media_message(media)] if media else messages
@@ -88,6 +99,15 @@ def _add_update(messages: list[Message], text: str) -> None:
     before = messages[-1]["content"]
     content = f"{before}\n{text}" if isinstance(before, str) else [*before, _text_content(text)]
     messages[-1] = {"role": "user", "content": content}
+
+
+def _assistant(in_loop: bool, turn: AssistantTurn) -> WithMedia:  # noqa: FBT001 - it is bound
+    media = (part for result in _hosted_results(turn) for part in result_media(result))
+    return _assistant_messages(turn, in_loop=in_loop), list(media)
+
+
+def _tool(turn: ToolTurn) -> WithMedia:
+    return [_tool_message(turn.result)], list(result_media(turn.result))
 
 
 def _assistant_messages(turn: AssistantTurn, *, in_loop: bool) -> list[Message]:

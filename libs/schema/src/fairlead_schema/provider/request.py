@@ -51,7 +51,7 @@ class UserTurn:
     role: Literal["user"] = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class AssistantTurn:
     """The model's output. Results of hosted tools stay inside this turn."""
 
@@ -59,7 +59,7 @@ class AssistantTurn:
     role: Literal["assistant"] = "assistant"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ToolTurn:
     result: ToolResultPart
     role: Literal["tool"] = "tool"

@@ -9,13 +9,15 @@ from typing import Final
 from pydantic_core import to_json
 
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.provider.request import ModelRequest
+from fairlead_schema.provider.request import ModelRequest, ToolDefinition
+from fairlead_session.identity_memo import kept_by_identity
 
 RATIO_MIN: Final = 0.5
 RATIO_MAX: Final = 3.0
 # The weight of the newest report against all earlier reports.
 _WEIGHT: Final = 0.5
 _DIGITS: Final = 4
+_OFFERS_MAX: Final = 64
 
 
 def tokens(text: str) -> int:
@@ -39,11 +41,17 @@ def estimate_request(request: ModelRequest, turns_units: tuple[int, int] = (0, 0
     `turns_units` is the number of the first turns, and the length of their JSON, if it is known.
     """
     measured, units = turns_units
-    rest = {"system": request.system, "messages": request.turns[measured:], "tools": request.tools}
+    rest = {"system": request.system, "messages": request.turns[measured:], "tools": ()}
     text = to_json(rest).decode()
     # Commas stand between the measured turns, and before the first one of the rest.
     commas = measured if len(request.turns) > measured else max(0, measured - 1)
-    return (text_units(text) + units + commas + 2) // 4
+    return (text_units(text) + _tools_units(request.tools) + units + commas + 2) // 4
+
+
+@kept_by_identity(_OFFERS_MAX)
+def _tools_units(tools: tuple[ToolDefinition, ...]) -> int:
+    """The length of the JSON of some tools, without the brackets."""
+    return text_units(to_json(tools).decode()) - 2
 
 
 def prompt_tokens(reported: Tokens) -> int:

@@ -11,11 +11,12 @@ from typing import Final, Literal, TypeAlias
 from pydantic_core import to_json
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.provider.request import ModelRequest, Turn
+from fairlead_schema.provider.request import ModelRequest, ToolDefinition, Turn
+from fairlead_session.identity_memo import kept_by_identity
 from fairlead_session.state.model_requests import LastRequest
 from fairlead_session.state.session import Session
 from fairlead_session.turn.lowered_history import HASH_LENGTH, LoweredHistory
-from fairlead_session.turn.request import LAST_STEP_TURN
+from fairlead_session.turn.request import LAST_STEP_TURN, OFFERS_MAX
 
 PrefixPart: TypeAlias = Literal["system", "tools", "messages", "pruning"]
 
@@ -45,7 +46,7 @@ def prefix(request: ModelRequest, history: LoweredHistory | None = None) -> Pref
     final = request.turns[-1:] == (LAST_STEP_TURN,)
     turns = request.turns[:-1] if final else request.turns
     chain = history.chain if history is not None else _chain(turns)
-    return Prefix(_hash(request.system), "" if final else _hash(request.tools), chain)
+    return Prefix(_hash(request.system), "" if final else _tools_hash(request.tools), chain)
 
 
 def fingerprint(request: ModelRequest) -> str:
@@ -108,6 +109,11 @@ def _chain(turns: tuple[Turn, ...]) -> tuple[str, ...]:
         running.update(to_json(turn) + b"\n")
         chain.append(running.hexdigest()[:HASH_LENGTH])
     return tuple(chain)
+
+
+@kept_by_identity(OFFERS_MAX)
+def _tools_hash(tools: tuple[ToolDefinition, ...]) -> str:
+    return _hash(tools)
 
 
 def _hash(value: object) -> str:

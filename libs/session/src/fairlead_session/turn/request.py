@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.provider.request import (
@@ -14,11 +14,14 @@ from fairlead_schema.provider.request import (
     TextPart,
     ToolDefinition,
 )
+from fairlead_schema.tools.request import ToolInfo
+from fairlead_session.identity_memo import kept_by_identity
 from fairlead_session.state.session import Session
 from fairlead_session.turn import epoch
 from fairlead_session.turn.lowered_history import LoweredHistory, lower_history
 from fairlead_session.turn.stream_calls import Offer
 
+OFFERS_MAX: Final = 64
 LAST_STEP = (
     "This is the last step I may take. I will not call any more tools; I will say what was done, "
     "what is left, and answer with what I know."
@@ -57,7 +60,7 @@ def build(
         model=identity.api_model,
         system=tuple(part for part in system if part),
         turns=(*turns, LAST_STEP_TURN) if offer.final else turns,
-        tools=() if offer.final else _definitions(offer),
+        tools=() if offer.final else _definitions(offer.tools),
         tool_choice="none" if offer.final else "auto",
         generation=Generation(max_tokens=identity.output_tokens_max),
         cache_key=cache_key(session.id),
@@ -66,10 +69,10 @@ def build(
     )
 
 
-def _definitions(offer: Offer) -> tuple[ToolDefinition, ...]:
+@kept_by_identity(OFFERS_MAX)
+def _definitions(tools: Mapping[str, ToolInfo]) -> tuple[ToolDefinition, ...]:
     return tuple(
-        ToolDefinition(tool.name, tool.description, tool.input_schema)
-        for tool in offer.tools.values()
+        ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in tools.values()
     )
 
 
