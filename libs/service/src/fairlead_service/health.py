@@ -28,6 +28,10 @@ class Health:
         reasons = {name: probe() for name, probe in self._probes.items()}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
+    def complaint(self) -> str | None:
+        """All complaints in one line; None when the process is ready."""
+        return "; ".join(f"{name}: {why}" for name, why in self.complaints().items()) or None
+
     def routes(self) -> list[Route]:
         """The routes that every process serves."""
         return [

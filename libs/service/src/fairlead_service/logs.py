@@ -3,12 +3,16 @@
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Final
 
 import orjson
 from typing_extensions import override
 
+_PART: Final[ContextVar[str | None]] = ContextVar("fairlead_part", default=None)
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -24,7 +28,7 @@ class JsonLines(logging.Formatter):
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
-            "service": self._service,
+            "service": _PART.get() or self._service,
             "logger": record.name,
             "message": record.getMessage(),
             **{key: value for key, value in vars(record).items() if key not in _STANDARD},
@@ -36,6 +40,16 @@ class JsonLines(logging.Formatter):
         except TypeError:
             # orjson refuses lone surrogates and keys that are no text. The slower encoder loses no line.
             return json.dumps(line, default=str, skipkeys=True)
+
+
+@contextmanager
+def log_as(service: str) -> Iterator[None]:
+    """Name a service in the lines of a block and of its tasks, where a process has several."""
+    token = _PART.set(service)
+    try:
+        yield
+    finally:
+        _PART.reset(token)
 
 
 def configure(service: str, level: str) -> None:

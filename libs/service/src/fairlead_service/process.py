@@ -16,6 +16,7 @@ from typing import TypeAlias
 import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 from typing_extensions import override
 
 from fairlead_service.config.configuration import Config, ConfigError, load
@@ -50,6 +51,7 @@ def application(
     """The ASGI application of a process: its work, its health, its own routes.
 
     With `operations`, health and metrics have a port of their own, and no other port serves them.
+    The application keeps its health in `state.health`.
     """
     restarts, stop = Restarts(), asyncio.Event()
     health.depend("work", lambda: restarts.complaint)
@@ -72,7 +74,9 @@ def application(
             await task
 
     own = [] if operations else health.routes()
-    return Starlette(routes=[*own, *routes], lifespan=lifespan)
+    app = Starlette(routes=[*own, *routes], lifespan=lifespan)
+    app.state.health = health
+    return app
 
 
 @asynccontextmanager
@@ -139,7 +143,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(
-    app: Starlette,
+    app: ASGIApp,
     *,
     host: str,
     port: int,

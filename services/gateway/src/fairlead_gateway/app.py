@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_gateway.http import dispatch
 from fairlead_gateway.http.principal_limits import PrincipalLimits
 from fairlead_gateway.log.nats_connection import NatsConnection
@@ -19,7 +20,7 @@ from fairlead_service.identity.authenticator import build_authenticator
 from fairlead_service.process import OperationsPort, application
 
 
-def build(settings: GatewaySettings) -> Starlette:
+def build(settings: GatewaySettings, local: LocalRequests | None = None) -> Starlette:
     """The ASGI application. It connects when it starts, and keeps its Runtime in `state.runtime`.
 
     Raises ConfigError if nobody could authenticate.
@@ -30,7 +31,9 @@ def build(settings: GatewaySettings) -> Starlette:
         timeout_s=settings.read_timeout_s,
     )
     nats = NatsConnection(
-        lambda: connect.connect(settings.nats, name="gateway", timeout_s=settings.request_timeout_s)
+        lambda: connect.connect(
+            settings.nats, name="gateway", timeout_s=settings.request_timeout_s, local=local
+        )
     )
     health = Health()
     health.depend("nats", nats.complaint)

@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_ingest.command_context import CONTEXT, CommandContext
 from fairlead_ingest.intake import admit_published_prompts
@@ -42,11 +43,15 @@ from fairlead_service.supervise import cancel_and_wait
 class Ingest:
     """The verbs of ingest on one connection."""
 
-    def __init__(self, settings: IngestSettings) -> None:
+    def __init__(self, settings: IngestSettings, local: LocalRequests | None = None) -> None:
         self._settings = settings
+        self._local = local
         self._context: CommandContext | None = None
         self.server = RpcServer(
-            partial(open_client, settings.nats), name="ingest", refusals=LOG_REFUSALS
+            partial(open_client, settings.nats),
+            name="ingest",
+            refusals=LOG_REFUSALS,
+            local=local,
         )
         self._serve_sessions()
         self._serve_asks()
@@ -102,6 +107,7 @@ class Ingest:
             name="fairlead-ingest",
             timeout_s=self._settings.request_timeout_s,
             append_patience_s=self._settings.patience_s,
+            local=self._local,
         ) as eventlog:
             health.depend("nats", eventlog.complaint)
             self._context = CommandContext(eventlog, self._settings)
@@ -119,9 +125,9 @@ class Ingest:
         self.server.serve_verb(verb, handler, perform)
 
 
-def build(settings: IngestSettings) -> Starlette:
+def build(settings: IngestSettings, local: LocalRequests | None = None) -> Starlette:
     """The ASGI application of ingest. Nothing connects until it starts."""
     health = Health()
-    ingest = Ingest(settings)
+    ingest = Ingest(settings, local)
     document = ingest.server.asyncapi_route("Fairlead ingest")
     return application("ingest", lambda: ingest.work(health), health, [document])

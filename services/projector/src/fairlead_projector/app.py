@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_projector.alarms.full_streams import watch_streams
 from fairlead_projector.ask_recheck import recheck_asks
 from fairlead_projector.feed.publisher import publish_shard
@@ -28,7 +29,7 @@ from fairlead_service.process import application
 from fairlead_service.supervise import cancel_and_wait
 
 
-def build(settings: ProjectorSettings) -> Starlette:
+def build(settings: ProjectorSettings, local: LocalRequests | None = None) -> Starlette:
     """The ASGI application. It connects when it starts."""
     health, complaints = Health(), Complaints()
     gate = MigrationGate(settings.postgres_dsn)
@@ -39,12 +40,14 @@ def build(settings: ProjectorSettings) -> Starlette:
     @asynccontextmanager
     async def work() -> AsyncIterator[None]:
         timeout_s = settings.request_timeout_s
-        async with connect(settings.nats, name="projector", timeout_s=timeout_s) as eventlog:
+        async with connect(
+            settings.nats, name="projector", timeout_s=timeout_s, local=local
+        ) as eventlog:
             nats = complaints.probe("nats")
             health.depend("nats", lambda: eventlog.complaint() or nats())
             async with (
                 run_tasks(settings, eventlog, complaints, gate),
-                serve_usage(settings, eventlog.outputs),
+                serve_usage(settings, eventlog.outputs, local),
             ):
                 yield
 

@@ -12,6 +12,7 @@ from faststream import Context
 
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.client import open_client
+from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_eventlog.ports import OutputStore
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes
 from fairlead_projector import database
@@ -128,12 +129,14 @@ TotalsDep: TypeAlias = Annotated[TenantTotalsStore, Context(TOTALS)]
 
 
 @asynccontextmanager
-async def serve_usage(settings: ProjectorSettings, outputs: OutputStore) -> AsyncIterator[None]:
+async def serve_usage(
+    settings: ProjectorSettings, outputs: OutputStore, local: LocalRequests | None = None
+) -> AsyncIterator[None]:
     """Answer usage requests until the block ends."""
     totals = TenantTotalsStore(
         settings.postgres_dsn, outputs, settings.quotas, settings.principal_quotas
     )
-    server = usage_server(settings.nats, totals)
+    server = usage_server(settings.nats, totals, local)
     await server.start()
     try:
         yield
@@ -142,9 +145,13 @@ async def serve_usage(settings: ProjectorSettings, outputs: OutputStore) -> Asyn
         await totals.close()
 
 
-def usage_server(address: NatsAddress, totals: TenantTotalsStore) -> RpcServer:
+def usage_server(
+    address: NatsAddress, totals: TenantTotalsStore, local: LocalRequests | None = None
+) -> RpcServer:
     """The server of the verb `spending`, the only verb of the projector."""
-    server = RpcServer(partial(open_client, address), name="projector", refusals=REFUSALS)
+    server = RpcServer(
+        partial(open_client, address), name="projector", refusals=REFUSALS, local=local
+    )
     server.provide(TOTALS, totals)
     server.serve("spending", subjects.tenant_usage(ANY_TENANT), tenant_totals)
     return server

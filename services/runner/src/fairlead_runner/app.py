@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_llm.errors import InvalidTransport
 from fairlead_llm.transport import clients
 from fairlead_runner.runner_context import build_context
@@ -23,12 +24,17 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
+async def work(
+    settings: RunnerSettings, health: Health, local: LocalRequests | None = None
+) -> AsyncIterator[None]:
     """Connect and consume wakes; at the end finish the current turns and hand the sessions over."""
     config = settings.config
     async with (
         connect(
-            settings.nats, name="fairlead-runner", append_patience_s=config.nats.patience_s
+            settings.nats,
+            name="fairlead-runner",
+            append_patience_s=config.nats.patience_s,
+            local=local,
         ) as eventlog,
         clients(keepalive_max=config.runner.sessions_max) as get_client,
     ):
@@ -55,7 +61,7 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
             await cancel_and_wait(heartbeat)
 
 
-def build(settings: RunnerSettings) -> Starlette:
+def build(settings: RunnerSettings, local: LocalRequests | None = None) -> Starlette:
     """The ASGI application of a runner. Nothing connects until it starts."""
     health = Health()
-    return application("runner", lambda: work(settings, health), health)
+    return application("runner", lambda: work(settings, health, local), health)

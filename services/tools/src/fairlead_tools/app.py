@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_schema import subjects
 from fairlead_schema.context import RemoveSource, SourceRegistration, SourceRegistrations
 from fairlead_schema.permission import PermissionRule
@@ -51,15 +52,19 @@ CatalogRules: TypeAlias = Callable[[str | None], tuple[PermissionRule, ...]]
 class ToolsService:
     """One worker of a pool."""
 
-    def __init__(self, settings: ToolsSettings) -> None:
+    def __init__(self, settings: ToolsSettings, local: LocalRequests | None = None) -> None:
         self._settings = settings
+        self._local = local
         self._worker_id = ids.worker_id()
         self.observer = Observer(settings.config)
         self.private = hide_private_directories(settings.config)
         self.registry = build_registry(settings, self.private)
         self.registry.register(skill.tool(settings.config, self.observer.catalog))
         self.server = RpcServer(
-            partial(open_client, settings.nats), name="tools", refusals=verbs.REFUSALS
+            partial(open_client, settings.nats),
+            name="tools",
+            refusals=verbs.REFUSALS,
+            local=local,
         )
         pool = settings.pool
         views = LocationViews(self.observer, self._offered_tools)
@@ -77,6 +82,7 @@ class ToolsService:
                 self._settings.nats,
                 name="fairlead-tools",
                 append_patience_s=self._settings.config.nats.patience_s,
+                local=self._local,
             ) as eventlog,
             ToolServers(self._settings.config, self.registry).connect(),
         ):
@@ -196,13 +202,13 @@ async def list_tools(
     return tools.catalog(scope, rules(command.agent))
 
 
-def build(settings: ToolsSettings) -> Starlette:
+def build(settings: ToolsSettings, local: LocalRequests | None = None) -> Starlette:
     """The ASGI application of the tools service. Nothing connects until it starts.
 
     Raises ConfigError if this machine lacks what the configuration names.
     """
     check_roots(settings.config, "configuration")
     health = Health()
-    tools = ToolsService(settings)
+    tools = ToolsService(settings, local)
     document = tools.server.asyncapi_route("Fairlead tools")
     return application("tools", lambda: tools.work(health), health, [document])

@@ -10,6 +10,7 @@ from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.deltas import NatsDeltas
 from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.liveness import NatsLiveness
+from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_eventlog.jetstream.registers.approvals import JetStreamApprovals
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.jetstream.registers.message_ids import JetStreamMessageIds
@@ -82,19 +83,25 @@ async def connect(
     name: str,
     timeout_s: float = 5.0,
     append_patience_s: float = PATIENCE_S,
+    local: LocalRequests | None = None,
 ) -> AsyncIterator[EventLog]:
     """Every port over one connection.
 
     An append is repeated for `append_patience_s`, so that it outlives the election of a leader.
+    With `local`, other parts of this process answer requests without NATS.
     """
     async with open_link(address, name=name, timeout_s=timeout_s) as link:
         status = JetStreamLogStatus(link)
         async with status.keep_reading():
-            yield open_ports(link, status, append_patience_s=append_patience_s)
+            yield open_ports(link, status, append_patience_s=append_patience_s, local=local)
 
 
 def open_ports(
-    link: NatsLink, status: JetStreamLogStatus, *, append_patience_s: float = PATIENCE_S
+    link: NatsLink,
+    status: JetStreamLogStatus,
+    *,
+    append_patience_s: float = PATIENCE_S,
+    local: LocalRequests | None = None,
 ) -> EventLog:
     """Every port over a connection."""
     return EventLog(
@@ -112,7 +119,7 @@ def open_ports(
         sources=JetStreamSources(link),
         deltas=NatsDeltas(link),
         outputs=JetStreamOutputs(link),
-        requests=NatsRequests(link),
+        requests=NatsRequests(link, local),
         feed=JetStreamFeed(link),
         client_consumers=JetStreamClientConsumers(link),
         dead_letters=JetStreamDeadLetters(link),

@@ -24,6 +24,7 @@ from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
 from fairlead_service.rpc.answers import PRINCIPAL, TENANT, Answerer, Refusals, parse_json
+from fairlead_service.rpc.local_doors import LocalDoor, LocalDoors, respond_by_faststream
 from fairlead_service.rpc.middleware import AnswerMiddleware, metrics_middleware
 from fairlead_service.rpc.service_api import REQUESTS, Endpoint, ServiceApi, ServiceRequest
 from fairlead_service.rpc.thin_path import REQUESTS_MAX, Message, Perform, Subscription, ThinVerb
@@ -65,11 +66,17 @@ class _Broker(NatsBroker):
 class RpcServer:
     """Serves verbs on one connection that reconnects for ever; it connects when started.
 
-    Instances of one name share the requests. Requests of a verb are answered side by side.
+    Instances of one name share the requests. Requests of a verb are answered side by side. With
+    `local`, other parts of this process ask without NATS.
     """
 
     def __init__(
-        self, open_client: OpenClient, *, name: str, refusals: Refusals | None = None
+        self,
+        open_client: OpenClient,
+        *,
+        name: str,
+        refusals: Refusals | None = None,
+        local: LocalDoors | None = None,
     ) -> None:
         self.api = ServiceApi(f"fairlead-{name}", f"Fairlead {name}")
         self._queue = name
@@ -77,6 +84,9 @@ class RpcServer:
         self._endpoints: dict[object, Endpoint] = {}
         self._thin_verbs: list[ThinVerb] = []
         self._subscriptions: list[Subscription] = []
+        self._local = local
+        self._local_doors: list[LocalDoor] = []
+        self._close_local: list[Callable[[], Awaitable[None]]] = []
         self._broker = _Broker(
             DOCUMENTED_SERVER,
             decoder=_decode,
@@ -134,9 +144,13 @@ class RpcServer:
             )
             subscriber(handler)
             self._endpoints[subscriber] = endpoint
+            respond = respond_by_faststream(subscriber.process_message)
         else:
             self._documented.subscriber(subject, queue, title=title)(handler)
-            self._thin_verbs.append(ThinVerb(endpoint, self._answerer, perform))
+            verb = ThinVerb(endpoint, self._answerer, perform)
+            self._thin_verbs.append(verb)
+            respond = verb.respond
+        self._local_doors.append(LocalDoor(endpoint.subject, respond))
 
     def provide(self, name: str, dependency: object) -> None:
         """Give handlers a dependency that they name with `Context(name)`."""
@@ -166,9 +180,14 @@ class RpcServer:
         # comes back when NATS knows every subscription.
         for _ in range(2):
             await self._connection.flush()
+        if self._local is not None:
+            self._close_local = [
+                self._local.serve(door.pattern, door.respond) for door in self._local_doors
+            ]
 
     async def stop(self) -> None:
         """Take no more requests, answer those that were taken, then disconnect."""
+        await asyncio.gather(*(close() for close in self._close_local))
         for subscription in self._subscriptions:
             await _unless_lost(asyncio.wait_for(subscription.drain(), DRAIN_S))
         for verb in self._thin_verbs:

@@ -104,27 +104,34 @@ class ThinVerb:
         self._running.discard(task)
         self._ended.set()
 
-    async def _perform_as_caller(self, message: Message, command: Model) -> Model:
-        with caller_of(message.subject, message.headers):
-            return await self._perform(self._tenant(message), command)
+    async def respond(self, subject: str, headers: Mapping[str, str] | None, body: bytes) -> bytes:
+        """Perform one request and count it."""
+        began = perf_counter_ns()
+        answer = await self._answerer.answer(
+            self.endpoint.request, body, partial(self._perform_as_caller, subject, headers)
+        )
+        elapsed_ns = perf_counter_ns() - began
+        self.endpoint.count(elapsed_ns, answer.refused)
+        self._metrics.count(elapsed_ns, answer.refused)
+        audit_own_client(subject, answer.refused)
+        return answer.body
 
-    def _tenant(self, message: Message) -> TenantId:
+    async def _perform_as_caller(
+        self, subject: str, headers: Mapping[str, str] | None, command: Model
+    ) -> Model:
+        with caller_of(subject, headers):
+            return await self._perform(self._tenant(subject), command)
+
+    def _tenant(self, subject: str) -> TenantId:
         if self._tenant_token is None:
             return DEFAULT_TENANT
-        return parse_tenant(message.subject.split(".")[self._tenant_token])
+        return parse_tenant(subject.split(".")[self._tenant_token])
 
     async def _answer(self, message: Message) -> None:
-        began = perf_counter_ns()
         try:
-            answer = await self._answerer.answer(
-                self.endpoint.request, message.data, partial(self._perform_as_caller, message)
-            )
-            elapsed_ns = perf_counter_ns() - began
-            self.endpoint.count(elapsed_ns, answer.refused)
-            self._metrics.count(elapsed_ns, answer.refused)
-            audit_own_client(message.subject, answer.refused)
+            body = await self.respond(message.subject, message.headers, message.data)
             if message.reply and self._connection is not None:
-                await self._connection.send(message.reply, answer.body)
+                await self._connection.send(message.reply, body)
         except Exception:
             # Only the connection can fail here: the caller asks again with the same id.
             log.exception(
