@@ -121,6 +121,24 @@ def test_up_says_where_everything_is_and_stops_cleanly(up: Callable[..., Up], st
     assert wait_until_gone(stack.pids, within_s=0.5)
 
 
+def test_a_solo_stack_has_one_process_for_all_services(up: Callable[..., Up], state: Path) -> None:
+    refused = fairlead("up", "--state", state, "--sim", "--solo", "--scale", "runner=2")
+    stack = up("--solo")
+    prompt = fairlead("prompt", "--state", state, "--json", "Say hello")
+    doctor = fairlead("doctor", "--state", state, "--json")
+    code, _ = stack.end()
+
+    assert refused.returncode == 2
+    assert "--solo runs one process: leave out --scale" in refused.stderr
+    assert stack.addresses["services"].keys() == {"sim", "solo"}
+    assert json.loads(prompt.stdout)["finish"] == "stop", prompt.stderr
+    findings = {line["name"]: line for line in map(json.loads, doctor.stdout.splitlines())}
+    assert doctor.returncode == 0, doctor.stdout
+    assert "one process for all" in findings["services"]["detail"]
+    assert code == 0
+    assert wait_until_gone(stack.pids, within_s=0.5)
+
+
 def test_a_stack_with_three_nats_nodes_answers_and_refuses_to_run_with_one(
     up: Callable[..., Up], state: Path
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from fairlead_cli.embedded import nats, ports
 from fairlead_cli.embedded.postgres import server as postgres
-from fairlead_cli.embedded.services import SERVICES
+from fairlead_cli.embedded.services import SERVICES, SOLO
 from fairlead_cli.embedded.state_directory import DISK_FREE_MB_MIN
 from fairlead_cli.errors import BinaryMissing
 from fairlead_eventlog.condition.stream_sizes import ALARM_SHARE, StreamSize
@@ -121,6 +121,15 @@ def check_configuration(path: Path | None, env: Mapping[str, str]) -> tuple[Find
         return Finding("config", "warn", "no configuration file", mend), config
     providers = ", ".join(config.provider) or "none"
     return Finding("config", "ok", f"{path}, providers: {providers}"), config
+
+
+def check_services(services: Mapping[str, Sequence[int]]) -> Finding:
+    """Has each service of the local stack a process of its own?"""
+    if SOLO in services:
+        detail = "one process for all: tools share its memory with the keys of providers"
+        return Finding("services", "ok", f"{detail} (--solo)")
+    processes = sum(len(services.get(name, ())) for name in SERVICES)
+    return Finding("services", "ok", f"{processes} processes, each with its own secrets")
 
 
 def check_sandbox(config: Config) -> Finding:

@@ -1,6 +1,7 @@
 """The services as processes: how each is started, configured and probed for readiness."""
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -19,11 +20,15 @@ from fairlead_cli.embedded.service_environment import common_environment, servic
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import Prepare, SupervisedProcess
 from fairlead_cli.errors import UsageError
+from fairlead_cli.solo.settings_variable import SETTINGS_VARIABLE
 from fairlead_service.config.section import join_directories
+from fairlead_service.config.variables import PREFIX
 
 SCALABLE: Final = ("ingest", "projector", "tools", "runner")
 # One gateway holds the HTTP port.
 SERVICES: Final = (*SCALABLE, "gateway")
+SOLO: Final = "solo"
+"""The name of the process that has all services."""
 SCALE_MAX: Final = 64
 PROBE_TIMEOUT_S: Final = 2.0
 GRACE_MARGIN_S: Final = 10.0
@@ -48,7 +53,7 @@ class ServiceContext:
 
     def environment(self, name: str) -> dict[str, str]:
         """The environment of one service: its part of ours, and the addresses that it needs."""
-        own = service_environment(name, os.environ, self.config.config) | {
+        own = self.inherited_variables(name) | {
             "FAIRLEAD_CONFIG": str(self.config.path),
             **nats_environment(self.state, name),
             "FAIRLEAD_NATS_URL": ",".join(self.nats),
@@ -59,6 +64,10 @@ class ServiceContext:
         if name in self.postgres:
             own["FAIRLEAD_POSTGRES_DSN"] = self.postgres[name]
         return own | (self._tool_directories() if name == "tools" else {})
+
+    def inherited_variables(self, name: str) -> dict[str, str]:
+        """What one service gets of our own environment, with the secrets that it needs."""
+        return service_environment(name, os.environ, self.config.config)
 
     def _tool_directories(self) -> dict[str, str]:
         """Where tools keep temporary files and downloads, unless the configuration says where.
@@ -103,6 +112,27 @@ def service_process(
     return SupervisedProcess(
         name, index, _fixed_spec(spec), lambda: _probe_readyz(port), spawn=spawn
     )
+
+
+def solo_process(port: int, context: ServiceContext, spawn: Spawn) -> SupervisedProcess:
+    """All services in one process: it has the secrets of each, and each has its own settings."""
+    shared: dict[str, str] = {}
+    settings: dict[str, dict[str, str]] = {}
+    for name in SERVICES:
+        shared |= context.inherited_variables(name)
+        own = context.environment(name) | (dict(context.gateway) if name == "gateway" else {})
+        settings[name] = {
+            variable: value for variable, value in own.items() if variable.startswith(PREFIX)
+        }
+    settings["gateway"]["FAIRLEAD_HEALTH_PORT"] = str(port)
+    spec = ProcessSpec(
+        argv=(sys.executable, "-m", "fairlead_cli.solo"),
+        log=context.state.log_path(SOLO),
+        cwd=context.cwd,
+        env=shared | {SETTINGS_VARIABLE: json.dumps(settings)},
+        grace_s=context.grace_s + GRACE_MARGIN_S,
+    )
+    return SupervisedProcess(SOLO, 0, _fixed_spec(spec), lambda: _probe_readyz(port), spawn=spawn)
 
 
 def sim_process(context: ServiceContext, spawn: Spawn) -> SupervisedProcess:

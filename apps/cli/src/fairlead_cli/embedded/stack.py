@@ -26,6 +26,7 @@ from fairlead_cli.embedded.supervisor import (
     stop_all,
     wait_all_ready,
 )
+from fairlead_cli.errors import UsageError
 from fairlead_projector.roles import MIGRATOR
 
 
@@ -37,6 +38,8 @@ class StackPlan:
     scale: Mapping[str, int] = field(default_factory=dict)
     sim: bool = False
     relaxed: bool = False
+    # True: all services in one process.
+    solo: bool = False
     nats_nodes: int = 1
     config: Path | None = None
     # None: the port of the configuration. 0: any free port.
@@ -69,6 +72,8 @@ class Stack:
     async def run(self) -> AsyncIterator[RunningStack]:
         """Run the stack for the length of a block. Raises CommandError, ConfigError."""
         services.complete_scale(self._plan.scale)
+        if self._plan.solo and self._plan.scale:
+            raise UsageError("--solo runs one process: leave out --scale, or leave out --solo")
         state = directory.prepare_state(self._plan.state)
         with directory.lock_state(state):
             directory.delete_addresses(state)
@@ -161,22 +166,33 @@ class Stack:
         return variables
 
     async def _start_services(self, context: services.ServiceContext, forks: ForkClient) -> int:
-        """Start every service. The answer is the operations port of the gateway."""
+        """Start every service. The answer is the operations port of the one that serves HTTP."""
         if context.config.sim_port is not None:
             self._services.append(services.sim_process(context, forks.spawn))
+        ports = self._plan_services(context, forks)
+        self._services += ports
+        await run_together(process.start() for process in self._services)
+        await wait_all_ready(self._services, self._progress)
+        return next(
+            port for process, port in ports.items() if process.name in {"gateway", services.SOLO}
+        )
+
+    def _plan_services(
+        self, context: services.ServiceContext, forks: ForkClient
+    ) -> dict[SupervisedProcess, int]:
+        """The processes of all services, and the operations port of each."""
+        if self._plan.solo:
+            (port,) = free_ports(1)
+            return {services.solo_process(port, context, forks.spawn): port}
         instances = [
             (name, index)
             for name, count in services.complete_scale(self._plan.scale).items()
             for index in range(count)
         ]
-        ports = free_ports(len(instances))
-        self._services += [
-            services.service_process(name, index, port, context, forks.spawn)
-            for (name, index), port in zip(instances, ports, strict=True)
-        ]
-        await run_together(process.start() for process in self._services)
-        await wait_all_ready(self._services, self._progress)
-        return ports[instances.index(("gateway", 0))]
+        return {
+            services.service_process(name, index, port, context, forks.spawn): port
+            for (name, index), port in zip(instances, free_ports(len(instances)), strict=True)
+        }
 
 
 def _own_forks(state: StateDirectory) -> ForkClient:

@@ -12,11 +12,13 @@ from fairlead_cli.embedded.stack import run_stack
 from fairlead_eventlog.jetstream.connect import connect
 
 
-async def run_cost(*, scale: float, progress: Callable[[str], None]) -> list[LoadCost]:
+async def run_cost(
+    *, scale: float, progress: Callable[[str], None], solo: bool = False
+) -> list[LoadCost]:
     """Start a stack, measure what each load costs, stop the stack."""
     units = max(20, int(300 * scale))
     progress("starting the stack")
-    async with open_target() as (stack, target):
+    async with open_target(solo=solo) as (stack, target):
         costs: list[LoadCost] = []
         for name, open_load in loads().items():
             progress(name)
@@ -25,7 +27,7 @@ async def run_cost(*, scale: float, progress: Callable[[str], None]) -> list[Loa
 
 
 @asynccontextmanager
-async def open_target() -> AsyncIterator[tuple[RunningStack, LoadTarget]]:
+async def open_target(*, solo: bool = False) -> AsyncIterator[tuple[RunningStack, LoadTarget]]:
     """A stack in a temporary directory, with the probe tools and without limits of its caller."""
     with temporary_directory() as directory:
         async with (
@@ -34,6 +36,7 @@ async def open_target() -> AsyncIterator[tuple[RunningStack, LoadTarget]]:
                 sim=True,
                 config=tool_calls.write_config(directory),
                 gateway=UNLIMITED,
+                solo=solo,
             ) as stack,
             connect(stack.operator, name="fairlead-bench", timeout_s=30.0) as eventlog,
         ):

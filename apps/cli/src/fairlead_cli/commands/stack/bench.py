@@ -30,6 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, help=f"JSON file ({DEFAULT}; the others beside it)")
     parser.add_argument(
+        "--solo", action="store_true", help="cost: with all services in one process"
+    )
+    parser.add_argument(
         "--scale", type=float, default=1.0, help="factor for the number of samples (1.0)"
     )
     parser.add_argument(
@@ -61,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_cost(args: argparse.Namespace) -> int:
     console = terminal.stderr_console()
-    costs = uvloop.run(run_cost(scale=args.scale, progress=console.print))
+    costs = uvloop.run(run_cost(scale=args.scale, progress=console.print, solo=args.solo))
     _show_costs(costs)
     _write(args.out or DEFAULT_COST, [cost.to_json() for cost in costs])
     return 0

@@ -36,11 +36,11 @@ ANSWER: Final = (
 PROMPT: Final = f'{QUESTION} [[sim: delay_ms=30 chunks=40 answer="{ANSWER}"]]'
 
 
-def configure(_parser: argparse.ArgumentParser) -> None:
-    """The demo has no options."""
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--solo", action="store_true", help="all services in one process")
 
 
-def run(_args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Run the demo in a temporary directory, and leave nothing behind."""
     out = stdout_console()
     logging.getLogger("fairlead_cli").addHandler(ConsoleLogHandler(out))
@@ -51,14 +51,16 @@ def run(_args: argparse.Namespace) -> int:
         root.chmod(0o755)
         workspace = root / "workspace"
         workspace.mkdir()
-        asyncio.run(_demo(out, StackPlan(root / "state", sim=True, port=0, cwd=workspace)))
+        plan = StackPlan(root / "state", sim=True, solo=args.solo, port=0, cwd=workspace)
+        asyncio.run(_demo(out, plan))
     out.print(f"\n[green]Done[/] in {time.monotonic() - start:.1f} s. Everything is stopped.")
     out.print("Next: [bold]fairlead up[/], then [bold]fairlead prompt[/] in another terminal.")
     return 0
 
 
 async def _demo(out: Console, plan: StackPlan) -> None:
-    _print_title(out, "A whole stack here: NATS, Postgres, five services, a simulated model")
+    services = "five services in one process" if plan.solo else "five services"
+    _print_title(out, f"A whole stack here: NATS, Postgres, {services}, a simulated model")
     start = time.monotonic()
     # SIGTERM ends the demo as Ctrl-C does, so that nothing stays behind.
     loop = asyncio.get_running_loop()

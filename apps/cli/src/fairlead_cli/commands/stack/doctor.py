@@ -73,6 +73,8 @@ async def _run_checks(args: argparse.Namespace) -> list[Finding]:
         findings.append(checks.check_sandbox(config))
     port = config.gateway.port if config else 8420
     findings.append(checks.check_http_port(port, lock_owner(state), addresses))
+    if addresses.get("services"):
+        findings.append(checks.check_services(addresses["services"]))
     return findings + await _check_servers(args, config, addresses)
 
 

@@ -42,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="nats-servers: 1, or a cluster of 3 with three copies of every stream (default 1)",
     )
+    add("--solo", action="store_true", help="all services in one process, for small machines")
     add("--sim", action="store_true", help="start the simulated provider, no keys needed")
     add("--open", action="store_true", help="serve this machine without a key")
     add("--json", action="store_true", help="one line of JSON on standard output when ready")
@@ -72,6 +73,7 @@ def build_plan(args: argparse.Namespace, cwd: Path, config_variable: str | None)
         sim=args.sim or config is None,
         config=config,
         port=args.port,
+        solo=args.solo,
         nats_nodes=args.nats_nodes,
         open=args.open,
     )
@@ -136,7 +138,7 @@ def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
             f"{', '.join(running.nats_nodes)}   key {escape(str(running.local_client.nkey_file))}",
         ),
         ("Postgres", escape(running.postgres)),
-        ("Services", counts),
+        ("Services", f"{counts} (one process for all)" if plan.solo else counts),
         ("State", f"{escape(str(running.state.root))}   logs in {escape(str(running.state.logs))}"),
         ("Config", escape(str(running.config))),
         ("Sandbox", escape(find_confinement(load(running.config, os.environ).tools).line)),

@@ -1,0 +1,1 @@
+"""All services in one process, for small machines (`fairlead up --solo`)."""
