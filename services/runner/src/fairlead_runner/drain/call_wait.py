@@ -4,13 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from math import inf
+from typing import Final
 
 from fairlead_runner.calls.requests import CallRequest, orphaned_calls, unstarted_calls
 from fairlead_runner.drain.drain_context import DrainContext
 from fairlead_runner.drain.log_waiter import LOOK_S_MIN
+from fairlead_runner.drain.staged_writer import StaleDecision
 from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.calls.answerers import waits_for_others
 from fairlead_session.state.session import Session
+
+# A stream that is complete is not written for so long: quick calls are settled by then, and the end
+# of the stream and of the step are one commit.
+HOLD_S: Final = 0.05
 
 
 class CallWait:
@@ -31,17 +37,27 @@ class CallWait:
             is_parked = writer.durable.execution.owner is None and (
                 writer.durable.execution.rested == "parked"
             )
+            if writer.is_holding and await self._settles_soon(requested, within_s=HOLD_S):
+                return False
             if is_parked:
                 writer.unstage()
             else:
-                await writer.commit()
+                await self._write()
             if not is_parked and await self._settles_soon(requested):
                 return False
             if not await self._ends(search):
                 return False
         return is_parked or await self._parts.ownership.rest("parked")
 
-    async def _settles_soon(self, requested: list[CallRequest]) -> bool:
+    async def _write(self) -> None:
+        """Write what is staged or held. Raises StaleDecision."""
+        if not self._parts.ownership.holds():
+            raise StaleDecision  # The session passed to another runner during a wait.
+        await self._parts.writer.commit()
+
+    async def _settles_soon(
+        self, requested: list[CallRequest], *, within_s: float | None = None
+    ) -> bool:
         """Wait for workers a short while. True: there is something to do.
 
         Without a free place in the runner the while is shorter: other sessions may need the place.
@@ -53,7 +69,9 @@ class CallWait:
             is_crowded = context.places.free <= 0 and clock() >= crowded_at
             return is_crowded or _can_go_on(session, requested) or waits_for_others(session)
 
-        await self._parts.waiter.until(ends, within_s=context.settings.config.runner.tools_wait_s)
+        tools_wait_s = context.settings.config.runner.tools_wait_s
+        wait_s = tools_wait_s if within_s is None else min(within_s, tools_wait_s)
+        await self._parts.waiter.until(ends, within_s=wait_s)
         return _can_go_on(self._parts.writer.durable, requested)
 
     async def _ends(self, search: asyncio.Task[None]) -> bool:

@@ -5,6 +5,9 @@ drain decides again. Facts have happened already: they are appended behind whate
 long as this runner owns the session.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
@@ -26,6 +29,14 @@ class OwnershipLost(Exception):
     """Another runner owns the session: this drain writes nothing more."""
 
 
+@dataclass(frozen=True, slots=True)
+class HeldFact:
+    """An event that happened and is not written yet, and whether a newer state has room for it."""
+
+    event: SessionEvent
+    still_holds: Callable[[Session], bool]
+
+
 class StagedWriter:
     """Reads and writes one session for one drain."""
 
@@ -39,6 +50,7 @@ class StagedWriter:
         self._versioned = versioned
         self._staged: tuple[Draft, ...] = ()
         self._commit_id: CommitId | None = None
+        self._held: HeldFact | None = None
         self._expected_position = 0
         self._session_writer = session_writer
 
@@ -59,10 +71,23 @@ class StagedWriter:
             self.session = evolve(self.session, recorded)
         self._staged, self._commit_id = (*self._staged, *drafts), None
 
+    def hold(self, fact: HeldFact) -> None:
+        """Stage a fact without a commit of its own: it joins the next one, whatever that decides.
+
+        Other staged events are dropped with the state that they were decided from. A fact is staged
+        again, as long as it holds.
+        """
+        self._held = fact
+        self.stage(fact.event)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether a fact waits for the next commit."""
+        return self._held is not None
+
     def unstage(self) -> None:
-        """Drop the staged events."""
-        self._staged, self._commit_id = (), None
-        self.session = self.durable
+        """Drop the staged events, except for a held fact."""
+        self._restage(self.durable)
 
     def expect(self, position: int | None) -> None:
         """Another process has seen the log at a position: the next reload reads at least so far."""
@@ -86,6 +111,7 @@ class StagedWriter:
                 reach = conflict.actual or 0
                 self._adopt(await self._session_writer.read(self.at, base=before, reach=reach))
                 raise StaleDecision from None
+            self._held = None
             self._adopt(after)
         count_epoch_change(before.state.epoch, self.durable.epoch)
 
@@ -123,5 +149,15 @@ class StagedWriter:
 
     def _adopt(self, versioned: Versioned[Session]) -> None:
         self._versioned = versioned
-        self.session = versioned.state
+        self._restage(versioned.state)
+
+    def _restage(self, session: Session) -> None:
+        """Stage nothing on a state but the held fact, unless it holds no more."""
+        self.session = session
         self._staged, self._commit_id = (), None
+        if self._held is None:
+            return
+        if self._held.still_holds(session):
+            self.stage(self._held.event)
+        else:
+            self._held = None

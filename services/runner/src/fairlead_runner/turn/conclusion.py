@@ -4,13 +4,15 @@ from contextlib import suppress
 
 from fairlead_eventlog.errors import CommitTooLarge
 from fairlead_runner.drain.drain_context import DrainContext
-from fairlead_runner.drain.staged_writer import StaleDecision
+from fairlead_runner.drain.staged_writer import HeldFact, StaleDecision
 from fairlead_runner.turn.attempt import TurnOutcome
+from fairlead_schema.events import AttemptFinished
 from fairlead_service import ids
 from fairlead_session.execution.ownership import owns, release
 from fairlead_session.execution.rest import rest_rule
 from fairlead_session.execution.retry import Retry, keeps_backoff
 from fairlead_session.next_move import Rest
+from fairlead_session.state.session import Session
 
 
 class TurnConclusion:
@@ -37,6 +39,8 @@ class TurnConclusion:
         written, and the drain goes on.
         """
         writer, generation = self._writer, self._writer.durable.execution.generation
+        if self._hold_finish(outcome, generation):
+            return False
         writer.stage(*outcome.events)
         move = await self._drain.planner.next_move()
         rest = move if isinstance(move, Rest) and not rest_rule(move.reason).timer else None
@@ -50,6 +54,30 @@ class TurnConclusion:
             return False
         await self._drain.calls.send_new(outcome.events)
         return rest is not None
+
+    def _hold_finish(self, outcome: TurnOutcome, generation: int) -> bool:
+        """Hold the end of a stream whose calls are durable already: the step may end very soon.
+
+        `attempt.finished` is for whoever takes over while calls run. Beside its calls it costs
+        nothing, and on its own a commit.
+        """
+        writer, runner = self._writer, self._context.runner
+        match outcome.events:
+            case (AttemptFinished(attempt_id=attempt_id) as finished,) if writer.durable.calls:
+                pass
+            case _:
+                return False
+
+        def still_holds(session: Session) -> bool:
+            attempt = session.turn.attempt
+            return (
+                attempt is not None
+                and attempt.attempt_id == attempt_id
+                and owns(session, runner, generation)
+            )
+
+        writer.hold(HeldFact(finished, still_holds))
+        return True
 
     async def _append(self, outcome: TurnOutcome, generation: int) -> None:
         await self._drain.event_writer(generation).append_until_written(outcome.events)
