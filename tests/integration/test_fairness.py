@@ -72,7 +72,8 @@ async def create_crowd(up: Stack, tenant: str, count: int) -> None:
         drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in (created, prompt))
         async with together:
             await up.eventlog.log.append(at, ids.commit_id(), drafts, after=START)
-            assert await up.eventlog.wakes.wake(at)
+            # On a busy machine the sweep may be first: then the session has its wake already.
+            await up.eventlog.wakes.wake(at)
 
     await asyncio.gather(*(create_session() for _ in range(count)))
 
