@@ -16,6 +16,9 @@ from fairlead_cli.embedded.service_environment import common_environment
 from fairlead_cli.embedded.state_directory import StateDirectory, prepare_state
 from fairlead_testing.embedded_servers import postgres_on, run_processes
 
+# No test takes the power away, and a killed Postgres loses nothing by it.
+NO_SYNC = "fsync = off\nfull_page_writes = off\n"
+
 
 @cache
 def shared_forks() -> ForkClient:
@@ -41,6 +44,8 @@ async def _database_template() -> StateDirectory:
         async with run_processes(process):
             await server.access.migrate()
         postgres.forget(server)
+        with (server.data / "postgresql.conf").open("a") as config:
+            config.write(NO_SYNC)
         (root / "complete").touch()
     return state
 
