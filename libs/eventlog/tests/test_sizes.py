@@ -5,8 +5,10 @@ import pytest
 from fairlead_eventlog.errors import CommitTooLarge
 from fairlead_eventlog.jetstream.connect import connect, open_link
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
+from fairlead_eventlog.jetstream.registers.snapshots import SNAPSHOT_BYTES_MAX
 from fairlead_eventlog.jetstream.streams.session_log import JetStreamLog
-from fairlead_eventlog.ports import START
+from fairlead_eventlog.ports import START, Head
+from fairlead_eventlog.register_ports import Snapshot
 from fairlead_schema.record import Commit, encode, record
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -37,3 +39,18 @@ async def test_poison_as_large_as_the_server_takes_is_buried(server: Server) -> 
         await eventlog.dead_letters.add(
             "prompt", "fairlead.prompt.default.x", b"\xff" * 1_000_000, "why"
         )
+
+
+async def test_a_snapshot_above_its_bound_leaves_the_one_before(
+    server: Server, at: Address
+) -> None:
+    """The session is then loaded from an older snapshot and the commits after it."""
+    small = Snapshot(Head(1, 1), b"{}")
+    async with connect(server.address, name="test") as eventlog:
+        await eventlog.snapshots.store(at, small)
+        await eventlog.snapshots.store(at, Snapshot(Head(2, 2), b"x" * (SNAPSHOT_BYTES_MAX + 1)))
+        assert await eventlog.snapshots.load(at) == small
+
+        largest = Snapshot(Head(3, 3), b"x" * SNAPSHOT_BYTES_MAX)
+        await eventlog.snapshots.store(at, largest)
+        assert await eventlog.snapshots.load(at) == largest

@@ -81,6 +81,21 @@ class PersistentList(Sequence[Item], Generic[Item]):
         changed = (*old[:offset], item, *old[offset + 1 :])
         return self._with((*self._full[:chunk], changed, *self._full[chunk + 1 :]), self._last)
 
+    def shared_length(self, other: "PersistentList[Item]") -> int:
+        """How many of the first items are the same objects in both lists. Chunks are compared first."""
+        whole = _count_same(self._full, other._full)  # noqa: SLF001 - of the same class
+        chunk = other._chunk(whole)  # noqa: SLF001
+        return whole * CHUNK + _count_same(self._chunk(whole), chunk)
+
+    def items_from(self, start: int) -> tuple[Item, ...]:
+        """The items from a place on. It costs as much as there are items."""
+        first, offset = divmod(start, CHUNK)
+        chunks = (self._chunk(at) for at in range(first, len(self._full) + 1))
+        return tuple(item for chunk in chunks for item in chunk)[offset:]
+
+    def _chunk(self, at: int) -> tuple[Item, ...]:
+        return self._full[at] if at < len(self._full) else self._last
+
     def _with(
         self, full: tuple[tuple[Item, ...], ...], last: tuple[Item, ...]
     ) -> "PersistentList[Item]":
@@ -146,3 +161,10 @@ class PersistentList(Sequence[Item], Generic[Item]):
                 list, return_schema=items
             ),
         )
+
+
+def _count_same(one: tuple[object, ...], two: tuple[object, ...]) -> int:
+    """How many of the first items are the same objects."""
+    pairs = enumerate(zip(one, two, strict=False))
+    differing = (at for at, (mine, theirs) in pairs if mine is not theirs)
+    return next(differing, min(len(one), len(two)))

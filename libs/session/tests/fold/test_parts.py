@@ -128,3 +128,21 @@ def test_a_persistent_list_is_a_list_that_never_changes(length: int, data: st.Da
     assert list(grown.replace_last(-1)) == [*items[:-1], -1]
     assert (list(grown), grown.last) == (items, items[-1])
     assert grown[index:] == tuple(items[index:])
+
+
+@for_all(st.integers(0, 3 * CHUNK), st.integers(0, 2 * CHUNK), st.integers(0, 5 * CHUNK))
+def test_a_persistent_list_tells_what_it_shares_with_an_earlier_one(
+    length: int, more: int, start: int
+) -> None:
+    earlier: PersistentList[list[int]] = PersistentList()
+    for item in range(length):
+        earlier = earlier.append([item])
+    later = earlier
+    for item in range(more):
+        later = later.append([item])
+
+    assert earlier.shared_length(later) == later.shared_length(earlier) == length
+    assert later.items_from(start) == tuple(later)[start:]
+    for index in {0, length // 2, length - 1} & set(range(length)):
+        # An equal item is another object: what was made of the old one may not fit it.
+        assert earlier.shared_length(later.replace(index, [*later[index]])) == index

@@ -26,6 +26,7 @@ from fairlead_service.held_work import hold_s
 from fairlead_service.quota_metrics import QUOTA_REACHED
 from fairlead_session.execution.rest import rest_rule
 from fairlead_session.execution.retry import retry_wait_s
+from fairlead_session.fold.snapshot import is_snapshot_due
 from fairlead_session.next_move import is_moving, starts_work
 from fairlead_session.state.session import Session
 
@@ -209,7 +210,7 @@ class WakeHandler:
 
     async def _save_snapshot(self, at: Address, writer: StagedWriter) -> None:
         every = self._context.settings.config.runner.snapshot_events
-        if writer.durable.seq // every > writer.opened_seq // every:
+        if is_snapshot_due(opened=writer.opened_seq, seq=writer.durable.seq, every=every):
             with suppress(LogError):
                 await self._context.sessions.save_snapshot(at, writer.versioned)
 

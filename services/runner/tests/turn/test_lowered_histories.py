@@ -5,9 +5,10 @@ from dataclasses import replace
 from fairlead_runner.turn.lowered_histories import LoweredHistories
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.subjects import Address
+from fairlead_session.turn.history import HistoryStart
 from fairlead_session.turn.lowered_history import LoweredHistory
 
-HISTORY = LoweredHistory(ModelRef(provider_id="acme", id="fast"), None)
+HISTORY = LoweredHistory(ModelRef(provider_id="acme", id="fast"), None, HistoryStart(0, 0))
 
 
 def at(number: int) -> Address:

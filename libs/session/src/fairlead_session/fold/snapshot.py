@@ -21,6 +21,9 @@ from fairlead_session.state.session import Session
 FOLD_VERSION: Final = 2
 """Counts the changes of what events fold into. `tests/replay/fold_versions.txt` has its digests."""
 
+GROWTH_PART: Final = 8
+"""A long session has a new snapshot when it has grown by this part of itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
@@ -60,6 +63,18 @@ def thaw(payload: bytes) -> Session | None:
         return None
     current = (_shape(), FOLD_VERSION)
     return stored.session if (stored.shape, stored.fold) == current else None
+
+
+def is_snapshot_due(*, opened: int, seq: int, every: int) -> bool:
+    """Whether a drain that went from seq `opened` to `seq` passed a place for a snapshot.
+
+    The places are `every` events apart, and later an eighth of the session: a snapshot costs as much as
+    the session is long, so that an event costs the same in every session.
+    """
+    place = every
+    while place <= opened:
+        place += max(every, place // GROWTH_PART)
+    return place <= seq
 
 
 @cache

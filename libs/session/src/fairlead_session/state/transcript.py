@@ -6,7 +6,7 @@ from typing import NamedTuple
 from immutables import Map
 
 from fairlead_schema.ids import MessageId
-from fairlead_schema.message import AssistantMessage, CompactionMessage, Message
+from fairlead_schema.message import AssistantMessage, CompactionMessage, Message, SystemMessage
 from fairlead_session.persistent import PersistentList, PersistentMap
 
 
@@ -30,10 +30,15 @@ class Transcript:
 
     @property
     def compacted_seq(self) -> int | None:
-        """The sequence of the newest compaction, if there is one. History begins there."""
-        for line in reversed(self.lines):
+        """The sequence of the newest compaction, if there is one. History begins there.
+
+        A compaction leaves nothing before its summary but system messages.
+        """
+        for line in self.lines:
             if isinstance(line.message, CompactionMessage):
                 return line.seq
+            if not isinstance(line.message, SystemMessage):
+                return None
         return None
 
     def find(self, message_id: MessageId) -> Message | None:
