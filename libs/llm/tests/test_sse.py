@@ -91,6 +91,28 @@ def test_a_large_frame_in_many_small_reads_is_read_in_one_pass() -> None:
     assert [len(frame.data) for frame in frames] == [len(piece) * reads]
 
 
+def count_pieces(state: sse.ParserState) -> int:
+    count, pieces = 0, state.pieces
+    while pieces is not None:
+        count, pieces = count + 1, pieces[1]
+    return count
+
+
+@pytest.mark.parametrize("size", [1, 3, 200])
+def test_a_frame_in_tiny_reads_takes_little_more_room_than_its_bytes(size: int) -> None:
+    """One object per read would take a hundred bytes for each byte of the frame."""
+    state = sse.START
+    for number in range(50_000):
+        state, frames = sse.feed(state, b"x" * size)
+        assert not frames
+        if number % 1000 == 0:
+            assert count_pieces(state) <= 20
+
+    assert state.size == 50_000 * size
+    _, frames = sse.feed(state, b"\ndata: end\n\n")
+    assert [frame.data for frame in frames] == [b"end"]
+
+
 LINES = st.sampled_from(
     [
         b"",

@@ -21,7 +21,10 @@ class FrameTooLarge(ValueError):
 
 
 Pieces: TypeAlias = "tuple[bytes, Pieces] | None"
-"""The chunks of an unfinished frame, newest first. Adding a chunk takes constant time."""
+"""The chunks of an unfinished frame, newest first, and each longer than the one after it.
+
+So a frame that comes byte by byte is a few pieces, and each byte is copied a few times.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ def feed(state: ParserState, chunk: bytes) -> tuple[ParserState, list[Frame]]:
     text, after_cr = _with_unix_newlines(chunk, after_cr=state.after_cr), chunk.endswith(b"\r")
     if state.pieces is not None:
         if state.bom_checked and not _completes_frame(state.pieces[0], text):
-            return _buffer((text, state.pieces), state.size + len(text), after_cr), []
+            return _buffer(_add(text, state.pieces), state.size + len(text), after_cr), []
         text = _join((text, state.pieces))
     if not state.bom_checked:
         if len(text) < len(_BOM) and _BOM.startswith(text):
@@ -77,6 +80,17 @@ def _buffer(pieces: Pieces, size: int, after_cr: bool) -> ParserState:  # noqa: 
     if size > FRAME_BYTES_MAX:
         raise FrameTooLarge(f"A frame is longer than {FRAME_BYTES_MAX} bytes")
     return ParserState(pieces, size, after_cr, bom_checked=True)
+
+
+def _add(text: bytes, pieces: Pieces) -> Pieces:
+    """Add a chunk, joined with the newer pieces that are not longer."""
+    parts = [text]
+    size = len(text)
+    while pieces is not None and len(pieces[0]) <= size:
+        part, pieces = pieces
+        parts.append(part)
+        size += len(part)
+    return (text if len(parts) == 1 else b"".join(reversed(parts)), pieces)
 
 
 def _join(pieces: Pieces) -> bytes:
