@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
@@ -113,6 +114,61 @@ async def test_many_chunks_of_one_read_come_together() -> None:
     assert reads < count / 10
 
 
+async def test_a_flood_of_chunks_is_few_events() -> None:
+    """Each event is a message to clients: 100,000 chunks must not be 100,000 messages."""
+    count = 100_000
+    frames = chunk(text_frame("x")) * 1000
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(HEAD)
+        for _ in range(count // 1000):
+            writer.write(frames)
+            await writer.drain()
+        writer.write(chunk(DONE) + END)
+        await writer.drain()
+
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with provider(serve) as url, clients(keepalive_max=4) as client_for:
+        others = asyncio.create_task(count_turns())
+        events = await read_events(client_for(Transport()), url)
+        others.cancel()
+
+    assert text_of(events) == "x" * count
+    assert isinstance(events[-1], StepFinish)
+    assert len(events) < count / 100
+    # Between two reads everybody else has a turn, however fast the provider is.
+    assert turns >= len(events) - 3
+
+
+async def test_a_large_frame_byte_by_byte_is_one_event() -> None:
+    text = "x" * 50_000
+    body = text_frame(text)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(HEAD)
+        for start in range(0, len(body), 500):
+            # Chunks of one byte: their frame is 100 times as long as what one read brings.
+            writer.write(b"".join(chunk(bytes([byte])) for byte in body[start : start + 500]))
+            await writer.drain()
+        writer.write(chunk(DONE) + END)
+        await writer.drain()
+
+    async with provider(serve) as url, clients(keepalive_max=4) as client_for:
+        events = await read_events(client_for(Transport()), url)
+
+    assert [len(event.text) for event in events if isinstance(event, TextChunk)] == [len(text)]
+    assert isinstance(events[-1], StepFinish)
+
+
 async def test_a_reader_that_pauses_stops_the_provider() -> None:
     """Back-pressure: what the provider may send ahead is bounded, however long the answer is."""
     piece = chunk(text_frame("x" * 60_000))
@@ -162,6 +218,78 @@ async def test_a_connection_that_the_provider_closed_is_not_used_again() -> None
             await asyncio.sleep(0.05)
 
     assert connections == 3
+
+
+async def test_a_request_that_meets_the_close_of_its_connection_is_not_sent_twice() -> None:
+    """A provider may have begun to work for it, so only a retry that the caller decides may repeat it."""
+    requests: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append(await read_request(reader))
+        writer.write(HEAD + chunk(text_frame("hi")) + chunk(DONE) + END)
+        await writer.drain()
+        requests.append(await read_request(reader))
+
+    async with provider(serve) as url, clients(keepalive_max=4) as client_for:
+        first = await read_events(client_for(Transport()), url)
+        last = (await read_events(client_for(Transport()), url))[-1]
+
+    assert isinstance(first[-1], StepFinish)
+    assert isinstance(last, ProviderFailure)
+    assert (last.kind, last.retryable) == ("network", True)
+    assert len(requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "published"),
+    [(b"", False), (HEAD, False), (HEAD + chunk(text_frame("hi")), True)],
+    ids=["no answer", "no first byte", "silent in the middle"],
+)
+@pytest.mark.parametrize("transport", [Transport(), Transport(http2=True)], ids=["fast", "plain"])
+async def test_a_provider_that_falls_silent_is_a_timeout(
+    answer: bytes, transport: Transport, *, published: bool
+) -> None:
+    closed = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(answer)
+        await writer.drain()
+        await reader.read()
+        closed.set()
+
+    async with provider(serve) as url, clients(keepalive_max=4) as client_for:
+        endpoint = ProviderEndpoint("openai-chat", url, first_byte_s=0.3, idle_s=0.3)
+        async with asyncio.timeout(30):
+            events = [event async for event in stream(client_for(transport), endpoint, ASK)]
+            # Nobody waits for the rest of an answer that was given up.
+            await closed.wait()
+
+    last = events[-1]
+    assert isinstance(last, ProviderFailure)
+    assert (last.kind, last.retryable) == ("timeout", not published)
+    assert text_of(events) == ("hi" if published else "")
+
+
+async def test_a_provider_that_takes_no_connection_is_a_timeout() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        # Connections that nobody accepts fill the queue of the kernel, which then answers nobody.
+        waiting = [socket.socket() for _ in range(8)]
+        for client in waiting:
+            client.setblocking(False)  # noqa: FBT003 - a positional argument
+            client.connect_ex(listener.getsockname())
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with asyncio.timeout(30), clients(keepalive_max=4) as client_for:
+            endpoint = ProviderEndpoint("openai-chat", url, connect_s=0.3, first_byte_s=60)
+            last = [event async for event in stream(client_for(Transport()), endpoint, ASK)][-1]
+        for client in waiting:
+            client.close()
+
+    assert isinstance(last, ProviderFailure)
+    assert (last.kind, last.retryable) == ("timeout", True)
+    assert "connection" in last.message
 
 
 @pytest.mark.parametrize(
@@ -242,26 +370,36 @@ def recordings() -> list[tuple[str, Path]]:
     ]
 
 
+def pieces_of(body: bytes, split: str, dice: random.Random) -> Iterator[bytes]:
+    """A body as its provider may cut it."""
+    if split == "whole":
+        yield body
+        return
+    place = 0
+    while place < len(body):
+        size = 1 if split == "byte by byte" else dice.choice((1, 7, 100, 5000))
+        yield body[place : place + size]
+        place += size
+
+
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no recordings at {FOLDER}")
-async def test_every_recorded_answer_reads_the_same_through_both_transports() -> None:
+@pytest.mark.parametrize("split", ["whole", "random", "byte by byte"])
+async def test_every_recorded_answer_reads_the_same_through_both_transports(split: str) -> None:
     bodies = [
         (protocol, body.encode())
         for protocol, path in recordings()
         if isinstance(body := orjson.loads(path.read_bytes())["response"].get("body_text"), str)
     ]
     dice = random.Random(7)  # noqa: S311 - the same pieces in every run
-    current = b""
+    current, cut = b"", "whole"
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
             await read_request(reader)
             writer.write(HEAD)
-            place = 0
-            while place < len(current):
-                size = dice.choice((1, 7, 100, 5000))
-                writer.write(chunk(current[place : place + size]))
-                place += size
-                if dice.random() < 0.2:
+            for piece in pieces_of(current, cut, dice):
+                writer.write(chunk(piece))
+                if dice.random() < (0.02 if cut == "byte by byte" else 0.2):
                     await writer.drain()
                     await asyncio.sleep(0)
             writer.write(END)
@@ -269,11 +407,10 @@ async def test_every_recorded_answer_reads_the_same_through_both_transports() ->
 
     async with provider(serve) as url, clients(keepalive_max=4) as client_for:
         for protocol, body in bodies:
-            current = body
-            fast, plain = [
-                await read_events(client_for(transport), url, protocol=protocol)
-                for transport in (Transport(), Transport(http2=True))
-            ]
+            current, cut = body, split
+            fast = await read_events(client_for(Transport()), url, protocol=protocol)
+            cut = "whole"
+            plain = await read_events(client_for(Transport(http2=True)), url, protocol=protocol)
             # The reads may end at other places, and chunks of one read are joined.
             assert join_chunks(fast) == join_chunks(plain)
 
