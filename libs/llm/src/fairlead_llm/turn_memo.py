@@ -1,31 +1,59 @@
-"""Keeps what was built from the turns of a history: later requests begin with the same turns."""
+"""Remembers what a protocol makes of a turn, so that a history that grows is translated once.
+
+Turns never change, and neither does what is made of them: a builder of requests copies what it joins.
+"""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Generic, TypeVar
-from weakref import ref
+from weakref import ReferenceType, ref
 
-Turn = TypeVar("Turn")
-Built = TypeVar("Built")
+from fairlead_llm.content import result_media
+from fairlead_schema.provider.request import (
+    AssistantTurn,
+    MediaPart,
+    SystemTurn,
+    ToolResultPart,
+    ToolTurn,
+    Turn,
+    UserTurn,
+)
+
+AnyTurn = TypeVar("AnyTurn", UserTurn, AssistantTurn, ToolTurn, SystemTurn)
+Translated = TypeVar("Translated")
 
 
-class TurnMemo(Generic[Turn, Built]):
-    """What was built from each turn, until nobody has the turn any more. Nobody may change it."""
+class TurnMemo(Generic[AnyTurn, Translated]):
+    """A function of a turn that keeps its results as long as the turns. Media is not kept twice."""
 
-    def __init__(self) -> None:
-        self._built: dict[int, tuple[ref[Turn], Built]] = {}
+    def __init__(self, translate: Callable[[AnyTurn], Translated]) -> None:
+        self._translate: Callable[[AnyTurn], Translated] = translate
+        self._kept: dict[int, tuple[ReferenceType[AnyTurn], Translated]] = {}
 
     def __len__(self) -> int:
-        return len(self._built)
+        return len(self._kept)
 
-    def get(self, turn: Turn, build: Callable[[Turn], Built]) -> Built:
-        """What was built from this very object, or is built now."""
-        kept = self._built.get(id(turn))
+    def __call__(self, turn: AnyTurn) -> Translated:
+        # By identity: to compare or hash a turn costs as much as to translate it.
+        key = id(turn)
+        kept = self._kept.get(key)
         if kept is not None:
             return kept[1]
-        built = build(turn)
-        self._built[id(turn)] = (ref(turn, partial(self._drop, id(turn))), built)
-        return built
+        translated = self._translate(turn)
+        if not has_media(turn):
+            forget = self._kept.pop
+            self._kept[key] = (ref(turn, lambda _: forget(key, None)), translated)
+        return translated
 
-    def _drop(self, identity: int, _turn: ref[Turn]) -> None:
-        self._built.pop(identity, None)
+
+def has_media(turn: Turn) -> bool:
+    """Whether a turn carries files."""
+    match turn:
+        case UserTurn():
+            return any(isinstance(part, MediaPart) for part in turn.content)
+        case ToolTurn():
+            return bool(result_media(turn.result))
+        case AssistantTurn():
+            results = (part for part in turn.content if isinstance(part, ToolResultPart))
+            return any(map(result_media, results))
+        case SystemTurn():
+            return False

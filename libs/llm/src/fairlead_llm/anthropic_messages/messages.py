@@ -1,11 +1,12 @@
 """The conversation as messages of the Messages API."""
 
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 from fairlead_llm.anthropic_messages import blocks
 from fairlead_llm.anthropic_messages.metadata import Block, is_hosted
 from fairlead_llm.content import CONTINUE_TEXT, system_update
 from fairlead_llm.errors import UnsendableRequest
+from fairlead_llm.turn_memo import TurnMemo
 from fairlead_schema.provider.request import (
     AssistantTurn,
     ModelRequest,
@@ -54,13 +55,13 @@ def _plain_messages(request: ModelRequest) -> list[Message]:
     for turn in request.turns:
         match turn:
             case UserTurn():
-                _add(messages, "user", blocks.user_blocks(turn.content))
+                _add(messages, "user", _user_blocks(turn))
             case AssistantTurn():
-                lowered = blocks.assistant_blocks(turn)
+                lowered = _assistant_blocks(turn)
                 _add(messages, "assistant", lowered.blocks)
                 _add(messages, "user", lowered.results)
             case ToolTurn():
-                _add_result(messages, blocks.result_block(turn.result))
+                _add_result(messages, _result_block(turn))
             case SystemTurn():
                 _add(
                     messages, "system", [blocks.text_block(turn.text)] if turn.text.strip() else []
@@ -68,6 +69,19 @@ def _plain_messages(request: ModelRequest) -> list[Message]:
             case _:
                 assert_never(turn)
     return messages
+
+
+_assistant_blocks: Final = TurnMemo(blocks.assistant_blocks)
+
+
+@TurnMemo
+def _user_blocks(turn: UserTurn) -> list[Block]:
+    return blocks.user_blocks(turn.content)
+
+
+@TurnMemo
+def _result_block(turn: ToolTurn) -> Block:
+    return blocks.result_block(turn.result)
 
 
 def _add(messages: list[Message], role: str, content: list[Block]) -> None:

@@ -1,7 +1,8 @@
 """The conversation as Gemini contents."""
 
 import re
-from typing import Any, TypeAlias, assert_never
+from functools import partial
+from typing import Any, Final, TypeAlias, assert_never
 
 from fairlead_llm.calls.arguments import as_object
 from fairlead_llm.content import (
@@ -20,6 +21,7 @@ from fairlead_llm.gemini.metadata import (
     read_metadata,
 )
 from fairlead_llm.inline_media import inline_media
+from fairlead_llm.turn_memo import TurnMemo
 from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
@@ -52,11 +54,12 @@ def build_contents(request: ModelRequest) -> list[Content]:
             case SystemTurn():
                 _add_update(contents, system_update(turn.text))
             case AssistantTurn():
-                _add(contents, "model", _model_parts(turn, newer=newer))
-                for result in _foreign_results(turn):
-                    _add_result(contents, _response_parts(result, newer=newer))
+                own, results = (_newer_parts if newer else _older_parts)(turn)
+                _add(contents, "model", own)
+                for parts in results:
+                    _add_result(contents, parts)
             case ToolTurn():
-                _add_result(contents, _response_parts(turn.result, newer=newer))
+                _add_result(contents, (_newer_response if newer else _older_response)(turn))
             case _:
                 assert_never(turn)
     if (
@@ -90,12 +93,33 @@ def _add_result(contents: list[Content], parts: list[Part]) -> None:
         _add(contents, "user", parts)
 
 
+@TurnMemo
 def _user_parts(turn: UserTurn) -> list[Part]:
     return [
         _media_part(part) if isinstance(part, MediaPart) else {"text": part.text}
         for part in turn.content
         if isinstance(part, MediaPart) or part.text
     ]
+
+
+def _assistant_parts(turn: AssistantTurn, *, newer: bool) -> tuple[list[Part], list[list[Part]]]:
+    """What the model said, and each result of another provider's tools."""
+    results = [_response_parts(result, newer=newer) for result in _foreign_results(turn)]
+    return _model_parts(turn, newer=newer), results
+
+
+_newer_parts: Final = TurnMemo(partial(_assistant_parts, newer=True))
+_older_parts: Final = TurnMemo(partial(_assistant_parts, newer=False))
+
+
+@TurnMemo
+def _newer_response(turn: ToolTurn) -> list[Part]:
+    return _response_parts(turn.result, newer=True)
+
+
+@TurnMemo
+def _older_response(turn: ToolTurn) -> list[Part]:
+    return _response_parts(turn.result, newer=False)
 
 
 def _model_parts(turn: AssistantTurn, *, newer: bool) -> list[Part]:

@@ -1,8 +1,7 @@
 """The conversation as messages of Chat Completions."""
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from fairlead_llm.content import (
     json_text,
@@ -29,13 +28,7 @@ from fairlead_schema.provider.request import (
 )
 
 Message: TypeAlias = dict[str, Any]
-WithMedia: TypeAlias = tuple[list[Message], list[MediaPart]]
-"""The messages of a turn, and the media that follows them."""
 
-# A request begins with the turns of the request before. Reasoning makes the turns of an open loop differ.
-_PAST_MESSAGES: Final = TurnMemo[AssistantTurn, WithMedia]()
-_LOOP_MESSAGES: Final = TurnMemo[AssistantTurn, WithMedia]()
-_TOOL_MESSAGES: Final = TurnMemo[ToolTurn, WithMedia]()
 _MEDIA_FOLLOWS = "[The result's media follows.]"
 
 
@@ -55,18 +48,18 @@ def build_messages(request: ModelRequest) -> list[Message]:
             media = []
         match turn:
             case UserTurn():
-                messages.append({"role": "user", "content": _user_content(turn)})
+                messages.append(_user_message(turn))
             case SystemTurn():
                 _add_update(messages, system_update(turn.text))
             case AssistantTurn():
-                built = _LOOP_MESSAGES if index >= loop else _PAST_MESSAGES
-                new_messages, new_media = built.get(turn, partial(_assistant, index >= loop))
-                messages += new_messages
-                media += new_media
+                translate = _messages_in_loop if index >= loop else _messages_before_loop
+                own, own_media = translate(turn)
+                messages += own
+                media += own_media
             case ToolTurn():
-                new_messages, new_media = _TOOL_MESSAGES.get(turn, _tool)
-                messages += new_messages
-                media += new_media
+                message, own_media = _result_message(turn)
+                messages.append(message)
+                media += own_media
             case _:
                 assert_never(turn)
     return [*messages, _media_message(media)] if media else messages
@@ -74,12 +67,19 @@ def build_messages(request: ModelRequest) -> list[Message]:
 
 def _loop_start(turns: Sequence[Turn]) -> int:
     """The index at which the open tool loop begins: after the last user turn."""
-    users = [index for index, turn in enumerate(turns) if isinstance(turn, UserTurn)]
-    return users[-1] + 1 if users else 0
+    for index in reversed(range(len(turns))):
+        if isinstance(turns[index], UserTurn):
+            return index + 1
+    return 0
 
 
 def _media_message(media: Sequence[MediaPart]) -> Message:
     return {"role": "user", "content": [_media_content(part) for part in media]}
+
+
+@TurnMemo
+def _user_message(turn: UserTurn) -> Message:
+    return {"role": "user", "content": _user_content(turn)}
 
 
 def _user_content(turn: UserTurn) -> str | list[Message]:
@@ -101,15 +101,6 @@ def _add_update(messages: list[Message], text: str) -> None:
     messages[-1] = {"role": "user", "content": content}
 
 
-def _assistant(in_loop: bool, turn: AssistantTurn) -> WithMedia:  # noqa: FBT001 - it is bound
-    media = (part for result in _hosted_results(turn) for part in result_media(result))
-    return _assistant_messages(turn, in_loop=in_loop), list(media)
-
-
-def _tool(turn: ToolTurn) -> WithMedia:
-    return [_tool_message(turn.result)], list(result_media(turn.result))
-
-
 def _assistant_messages(turn: AssistantTurn, *, in_loop: bool) -> list[Message]:
     """One assistant message, then the results of hosted tools.
 
@@ -127,6 +118,25 @@ def _assistant_messages(turn: AssistantTurn, *, in_loop: bool) -> list[Message]:
     if calls:
         message["tool_calls"] = calls
     return [message, *(_tool_message(result) for result in _hosted_results(turn))]
+
+
+@TurnMemo
+def _messages_before_loop(turn: AssistantTurn) -> tuple[list[Message], list[MediaPart]]:
+    return _assistant_messages(turn, in_loop=False), _hosted_media(turn)
+
+
+@TurnMemo
+def _messages_in_loop(turn: AssistantTurn) -> tuple[list[Message], list[MediaPart]]:
+    return _assistant_messages(turn, in_loop=True), _hosted_media(turn)
+
+
+@TurnMemo
+def _result_message(turn: ToolTurn) -> tuple[Message, list[MediaPart]]:
+    return _tool_message(turn.result), list(result_media(turn.result))
+
+
+def _hosted_media(turn: AssistantTurn) -> list[MediaPart]:
+    return [part for result in _hosted_results(turn) for part in result_media(result)]
 
 
 def _hosted_results(turn: AssistantTurn) -> list[ToolResultPart]:

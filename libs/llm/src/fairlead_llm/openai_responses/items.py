@@ -18,6 +18,7 @@ from fairlead_llm.content import (
 )
 from fairlead_llm.inline_media import inline_media
 from fairlead_llm.openai_responses.native_calls import OUTPUT_TYPES
+from fairlead_llm.turn_memo import TurnMemo
 from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
@@ -45,17 +46,17 @@ def build_items(request: ModelRequest, *, stored: bool, native_system: bool) -> 
     for turn in request.turns:
         match turn:
             case UserTurn():
-                items.append(
-                    {"role": "user", "content": [_input_content(part) for part in turn.content]}
-                )
+                items.append(_user_item(turn))
             case SystemTurn() if native_system:
                 items.append({"role": "system", "content": turn.text})
             case SystemTurn():
                 _add_update(items, system_update(turn.text))
             case AssistantTurn():
-                items += _assistant_items(turn, stored=stored)
+                items += (_stored_items if stored else _whole_items)(turn)
+            case ToolTurn() if turn.result.call_id not in native:
+                items.append(_function_output(turn))
             case ToolTurn():
-                items.append(_call_output(turn.result, native.get(turn.result.call_id)))
+                items.append(_call_output(turn.result, native[turn.result.call_id]))
             case _:
                 assert_never(turn)
     return items
@@ -72,12 +73,40 @@ def _add_update(items: list[Item], text: str) -> None:
 
 def _native_calls(turns: Sequence[Turn]) -> dict[str, Item]:
     """The original items of calls other than function calls, by call id."""
-    parts = (part for turn in turns if isinstance(turn, AssistantTurn) for part in turn.content)
+    found: dict[str, Item] = {}
+    for turn in turns:
+        if isinstance(turn, AssistantTurn) and (native := _native_calls_of(turn)):
+            found |= native
+    return found
+
+
+@TurnMemo
+def _native_calls_of(turn: AssistantTurn) -> dict[str, Item]:
     return {
         part.call_id: item
-        for part in parts
+        for part in turn.content
         if isinstance(part, ToolCallPart) and (item := _native_item(part)) is not None
     }
+
+
+@TurnMemo
+def _user_item(turn: UserTurn) -> Item:
+    return {"role": "user", "content": [_input_content(part) for part in turn.content]}
+
+
+@TurnMemo
+def _stored_items(turn: AssistantTurn) -> list[Item]:
+    return _assistant_items(turn, stored=True)
+
+
+@TurnMemo
+def _whole_items(turn: AssistantTurn) -> list[Item]:
+    return _assistant_items(turn, stored=False)
+
+
+@TurnMemo
+def _function_output(turn: ToolTurn) -> Item:
+    return _call_output(turn.result, None)
 
 
 def _native_item(part: ToolCallPart) -> Item | None:

@@ -45,7 +45,7 @@ class ToolResultPart:
     metadata: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class UserTurn:
     content: tuple[TextPart | MediaPart, ...]
     role: Literal["user"] = "user"
@@ -65,7 +65,7 @@ class ToolTurn:
     role: Literal["tool"] = "tool"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class SystemTurn:
     """A chronological system message."""
 
