@@ -13,14 +13,21 @@ from libs.session.tests.conftest import (
     claimed,
     dispatched,
     given,
-    promoted,
     released,
+    sample,
     step_ended,
     step_started,
     then,
 )
 
-from fairlead_schema.events import TextEnded, TextStarted
+from fairlead_schema.events import (
+    StepFailed,
+    TextEnded,
+    TextStarted,
+    ToolFailed,
+    ToolInputStarted,
+)
+from fairlead_schema.tools.content import ErrorInfo
 from fairlead_session.compaction.compaction import (
     CompactionPolicy,
     FittingRequest,
@@ -28,8 +35,10 @@ from fairlead_session.compaction.compaction import (
     fit,
 )
 from fairlead_session.fold.snapshot import is_snapshot_due
+from fairlead_session.input.promotion import eligible_inputs
 from fairlead_session.next_move import next_move
 from fairlead_session.state.session import Session
+from fairlead_session.turn.boundary import TurnIds, prepare_turn
 from fairlead_session.turn.lowered_history import LoweredHistory
 from fairlead_session.turn.prefix import expected_cached_tokens, prefix
 from fairlead_session.turn.request import ModelIdentity
@@ -48,6 +57,8 @@ POLICY = CompactionPolicy(
 )
 ROOM = Window(context=100_000_000, output=1000)
 OFFER = Offer("build", {})
+SAMPLE = sample()
+IDS = TurnIds("att_1", "msg_unused", "msg_unused")
 
 
 def take_turn(session: Session, known: LoweredHistory | None) -> tuple[Session, LoweredHistory]:
@@ -56,7 +67,8 @@ def take_turn(session: Session, known: LoweredHistory | None) -> tuple[Session, 
     user, answer = f"msg_{number}", f"msg_{number}_a"
     session = then(session, admitted(user))
     next_move(session)
-    session = then(session, claimed(session.execution.generation + 1), promoted(user))
+    session = then(session, claimed(session.execution.generation + 1))
+    session = then(session, *prepare_turn(session, eligible_inputs(session), SAMPLE, IDS, known))
     fitting = fit(session, IDENTITY, OFFER, POLICY, ROOM, known)
     assert isinstance(fitting, FittingRequest)
     sent = prefix(fitting.request, fitting.history)
@@ -122,3 +134,22 @@ def test_a_drain_over_several_places_leaves_one_snapshot() -> None:
     assert is_snapshot_due(opened=0, seq=1000, every=200)
     assert not is_snapshot_due(opened=1000, seq=1199, every=200)
     assert is_snapshot_due(opened=1199, seq=1200, every=200)
+
+
+def test_a_call_that_was_abandoned_since_the_last_request_is_closed() -> None:
+    """An earlier boundary has closed what stood before it, and nothing behind it."""
+    session, known = take_turn(given(CREATED, INITIALISED), None)
+    opened = then(
+        session,
+        dispatched("msg_cut"),
+        step_started("msg_cut"),
+        ToolInputStarted(assistant_message_id="msg_cut", call_id="c1", name="read"),
+        StepFailed(assistant_message_id="msg_cut", error=ErrorInfo(message="cut")),
+    )
+
+    events = prepare_turn(opened, (), SAMPLE, IDS, known)
+
+    assert [(event.type, event.call_id) for event in events if isinstance(event, ToolFailed)] == [
+        ("tool.failed", "c1")
+    ]
+    assert events == prepare_turn(opened, (), SAMPLE, IDS)

@@ -86,16 +86,17 @@ def close_message(
     return (*texts, *reasonings, *calls)
 
 
-def fail_abandoned_calls(session: Session) -> tuple[SessionEvent, ...]:
+def fail_abandoned_calls(session: Session, *, closed: int = 0) -> tuple[SessionEvent, ...]:
     """Fail the calls in active context that nobody settles any more, before a turn builds on them.
 
     A worker settles each local call in the log. Abandoned are inputs that never became a call, and
-    hosted calls whose stream is gone. Compacted messages stay as they are.
+    hosted calls whose stream is gone. Compacted messages stay as they are. The first `closed` lines of the
+    transcript have no such calls, as an earlier boundary saw.
     """
     local = {(call.assistant_message_id, call.call_id) for call in session.calls}
     return tuple(
         _fail_block(line.message, block)
-        for line in session.transcript.lines
+        for line in session.transcript.lines.items_from(closed)
         if isinstance(line.message, AssistantMessage)
         for block in _open_calls(line.message)
         if (line.message.id, block.id) not in local

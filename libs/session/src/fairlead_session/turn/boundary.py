@@ -20,6 +20,7 @@ from fairlead_session.people.pending import withdraw_continue_question
 from fairlead_session.state.inbox import PendingInput
 from fairlead_session.state.session import Epoch, Session
 from fairlead_session.turn import epoch
+from fairlead_session.turn.lowered_history import LoweredHistory
 
 _COMPACTED = "a compaction began history anew"
 _NO_UPDATE_POSSIBLE = "a source changed in a way that no update can tell"
@@ -84,11 +85,19 @@ def _precedes_compaction(session: Session, stored: Epoch) -> bool:
 
 
 def prepare_turn(
-    session: Session, inputs: tuple[PendingInput, ...], sample: ContextSample, ids: TurnIds
+    session: Session,
+    inputs: tuple[PendingInput, ...],
+    sample: ContextSample,
+    ids: TurnIds,
+    known: LoweredHistory | None = None,
 ) -> tuple[SessionEvent, ...]:
-    """Close abandoned calls and asks, promote the inputs, update the context."""
+    """Close abandoned calls and asks, promote the inputs, update the context.
+
+    `known` is the history of an earlier request: its boundary closed the abandoned calls in it.
+    """
+    closed = 0 if known is None else known.lines.shared_length(session.transcript.lines)
     promoted = (
-        *fail_abandoned_calls(session),
+        *fail_abandoned_calls(session, closed=closed),
         *withdraw_continue_question(session),
         *promote(inputs),
     )

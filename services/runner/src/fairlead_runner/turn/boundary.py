@@ -65,19 +65,19 @@ class Boundary:
         calls_max = settings.config.runner.calls_max
         offer = Offer(target.agent, tools, calls_max, final=move.final)
         turn_ids = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
-        writer.stage(*prepare_turn(writer.session, move.inputs, sample, turn_ids))
-        histories = self._context.lowered_histories
+        known = self._context.lowered_histories.get(writer.at)
+        writer.stage(*prepare_turn(writer.session, move.inputs, sample, turn_ids, known))
         fitting = fit(
             writer.session,
             target.identity,
             offer,
             settings.compaction,
             target.window,
-            histories.get(writer.at),
+            known,
         )
         if isinstance(fitting, CompactionPlan):
             return fitting
-        histories.put(writer.at, fitting.history)
+        self._context.lowered_histories.put(writer.at, fitting.history)
         if fitting.pruned is not None:
             writer.stage(fitting.pruned)
         sent = prefix(fitting.request, fitting.history)
