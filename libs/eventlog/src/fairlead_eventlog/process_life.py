@@ -5,6 +5,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.subjects import Address
 
 # A client tries to reconnect every second, and an attempt may take two. So for this long after our
@@ -21,6 +22,8 @@ class Nudge(NamedTuple):
 
     at: Address
     position: int | None = None
+    commit: StoredCommit | None = None
+    """The commit at that position, if it is small: it spares the reader a read."""
 
 
 OnNudge: TypeAlias = Callable[[Nudge], None]
@@ -33,8 +36,18 @@ class Liveness(Protocol):
     async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _nudge: None) -> None:
         """Answer pings to this instance from now on, and receive its nudges."""
 
-    async def nudge(self, instance: str, at: Address, *, position: int | None = None) -> None:
-        """Ask an instance to read a session's log again, up to a position. A nudge may be lost."""
+    async def nudge(
+        self,
+        instance: str,
+        at: Address,
+        *,
+        position: int | None = None,
+        commit: StoredCommit | None = None,
+    ) -> None:
+        """Ask an instance to read a session's log again, up to a position. A nudge may be lost.
+
+        It carries the last commit if the sender has it and the commit is small.
+        """
 
     async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
         """`gone`: nobody listens under this name. `silent`: the instance listens and does not answer.

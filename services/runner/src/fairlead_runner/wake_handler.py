@@ -51,7 +51,7 @@ class WakeHandler:
     def nudge(self, nudge: Nudge) -> None:
         """Make the session's drain look at the log now."""
         if nudge.at in self._drains:
-            self._drains[nudge.at].nudge(nudge.position)
+            self._drains[nudge.at].nudge(nudge)
 
     def shutdown(self) -> None:
         """Let every drain finish its current turn and hand its session over."""

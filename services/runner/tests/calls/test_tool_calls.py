@@ -1,5 +1,6 @@
 """Tool calls of a turn: sent once they are durable, awaited, parked, refused, sent again."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 from starlette.responses import Response
 
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
+from fairlead_eventlog.ports import START, CommitPage, Head
 from fairlead_eventlog.process_life import Nudge
+from fairlead_runner.drain import log_waiter
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     AgentSwitched,
@@ -16,10 +19,12 @@ from fairlead_schema.events import (
     ToolFailed,
     ToolStarted,
 )
+from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_schema.tools.request import ToolRequest
 from services.runner.tests.conftest import (
     AT,
+    WAIT_S,
     World,
     admitted,
     answer_after_first_ping,
@@ -54,6 +59,43 @@ async def test_a_call_is_sent_once_it_is_durable_and_its_result_continues_the_tu
     assert world.provider.messages()[-1][0] == "tool"
     assert called.revision == "read@1"  # type: ignore[union-attr]
     assert world.provider.requests[0]["tools"][0]["function"]["name"] == "read"
+
+
+@pytest.mark.parametrize("gap", [False, True], ids=["next", "after another"])
+async def test_a_commit_that_a_nudge_carries_is_not_read_again(
+    world: World,
+    gap: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """E-04, A1: a commit that does not follow what the runner has makes it read the log."""
+    monkeypatch.setattr(log_waiter, "LOOK_S_MIN", WAIT_S)
+    offer_tool(world)
+    world.provider.replies.extend([call_reply("c1"), text_reply("thanks")])
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    consumer, reads = WakeConsumer(world.context()), list[Head]()
+    read = world.log.read
+
+    async def note_read(
+        at: Address, *, after: Head, limit: int = 500, reach: int = 0
+    ) -> CommitPage:
+        reads.append(after)
+        return await read(at, after=after, limit=limit, reach=reach)
+
+    async with run_consumer(consumer):
+        called = await wait_for_event(world, "attempt.finished")
+        await asyncio.sleep(0)
+        if gap:
+            await world.write(admitted("msg_2"))
+        await world.write(tool_succeeded(called))
+        last = (await read(AT, after=START)).commits[-1]
+        monkeypatch.setattr(world.log, "read", note_read)
+        consumer.nudge(Nudge(AT, last.position, last))
+        await wait_until(lambda: len(world.provider.requests) > 1)
+        assert bool(reads) is gap
+        await wait_until(lambda: not world.wakes)
+
+    assert (await world.session()).execution.rested == "idle"
 
 
 async def test_long_tools_park_the_session_and_a_wake_meanwhile_writes_nothing(

@@ -8,6 +8,7 @@ import pytest
 from pydantic_core import to_json
 
 from fairlead_eventlog.ports import START, CommitPage, Head, StoredOutput
+from fairlead_eventlog.process_life import Nudge
 from fairlead_schema import subjects
 from fairlead_schema.events import (
     BudgetSet,
@@ -89,6 +90,22 @@ async def test_a_call_with_a_snapshot_is_begun_and_settled_without_a_read(
     assert reads == []
     assert await commits(harness) == [[ToolStarted], [ToolSucceeded]]
     assert len(harness.wakes) == 1
+
+
+async def test_the_owner_gets_the_settlement_with_its_nudge(harness: Harness) -> None:
+    """The runner that waits for the call needs no read to go on."""
+    echo_tool, nudges = tool(retry="pure"), list[Nudge]()
+    harness.registry.register(echo_tool)
+    await harness.eventlog.liveness.start_answering("run_a", nudges.append)
+    await harness.call(echo_tool)
+
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: not harness.jobs)
+
+    (nudge,) = nudges
+    assert nudge.commit is not None
+    assert nudge.commit.position == nudge.position == (await harness.eventlog.log.head(AT)).position
+    assert [type(one.event) for one in nudge.commit.commit.events] == [ToolStarted, ToolSucceeded]
 
 
 async def test_a_pure_call_that_is_over_at_once_is_started_and_settled_in_one_commit(

@@ -2,6 +2,7 @@
 
 from math import inf
 
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_eventlog.process_life import (
     Nudge,
     OnNudge,
@@ -23,9 +24,16 @@ class MemoryLiveness:
         self.alive.add(instance)
         self._on_nudge[instance] = on_nudge
 
-    async def nudge(self, instance: str, at: Address, *, position: int | None = None) -> None:
+    async def nudge(
+        self,
+        instance: str,
+        at: Address,
+        *,
+        position: int | None = None,
+        commit: StoredCommit | None = None,
+    ) -> None:
         if instance in self._on_nudge:
-            self._on_nudge[instance](Nudge(at, position))
+            self._on_nudge[instance](Nudge(at, position, commit))
 
     async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
         assert timeout_s > 0

@@ -5,6 +5,7 @@ import logging
 from contextlib import suppress
 from typing import assert_never
 
+from fairlead_eventlog.process_life import Nudge
 from fairlead_runner.drain.call_wait import CallWait
 from fairlead_runner.drain.drain_context import open_drain
 from fairlead_runner.drain.staged_writer import StagedWriter, StaleDecision
@@ -57,9 +58,9 @@ class Drain:
         """Finish the current turn, then hand the session over."""
         self._parts.waiter.shutdown()
 
-    def nudge(self, position: int | None) -> None:
-        """Look at the log again: another writer has news for this drain, up to a position."""
-        self._writer.expect(position)
+    def nudge(self, nudge: Nudge) -> None:
+        """Look at the log again: another writer has news for this drain."""
+        self._writer.expect(nudge)
         self._parts.waiter.nudged.set()
 
     async def give_up(self, reason: str) -> None:

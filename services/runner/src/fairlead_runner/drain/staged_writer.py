@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_eventlog.errors import AppendConflict
+from fairlead_eventlog.ports import StoredCommit
+from fairlead_eventlog.process_life import Nudge
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
 from fairlead_runner.metrics import count_epoch_change
@@ -52,6 +54,7 @@ class StagedWriter:
         self._commit_id: CommitId | None = None
         self._held: HeldFact | None = None
         self._expected_position = 0
+        self._passed_on: StoredCommit | None = None
         self._session_writer = session_writer
 
     @property
@@ -89,9 +92,13 @@ class StagedWriter:
         """Drop the staged events, except for a held fact."""
         self._restage(self.durable)
 
-    def expect(self, position: int | None) -> None:
-        """Another process has seen the log at a position: the next reload reads at least so far."""
-        self._expected_position = max(self._expected_position, position or 0)
+    def expect(self, nudge: Nudge) -> None:
+        """Another process has seen the log at a position: the next reload reads at least so far.
+
+        If it passed its commit on, and nothing is missing before it, nothing has to be read.
+        """
+        self._expected_position = max(self._expected_position, nudge.position or 0)
+        self._passed_on = nudge.commit
 
     async def commit(self) -> None:
         """Write everything staged, or nothing. Raises StaleDecision."""
@@ -139,7 +146,12 @@ class StagedWriter:
     async def reload(self) -> None:
         """Read what is new in the session, and drop the staged events."""
         async with self._session_writer.lock(self.at):
-            reach = self._expected_position
+            reach, passed_on, self._passed_on = self._expected_position, self._passed_on, None
+            if passed_on is not None and passed_on.position == reach:
+                followed = self._session_writer.follow(self.at, self._versioned, passed_on)
+                if followed is not None:
+                    self._adopt(followed)
+                    return
             self._adopt(await self._session_writer.read(self.at, base=self._versioned, reach=reach))
 
     async def reload_confirmed(self) -> None:

@@ -82,7 +82,7 @@ class CallLifecycle:
             async with self._begin.speculate(request) as speculation:
                 after, begun = await self._begin.begin(request, speculation)
                 if not isinstance(begun, Ready):
-                    return await self._settle.finish(request, after.state, begun)
+                    return await self._settle.finish(request, after, begun)
                 result = await self._run.run(begun, after.state.seq)
                 return await self._settle.settle_run(request.at, begun.call, result, after)
         except SessionErased:

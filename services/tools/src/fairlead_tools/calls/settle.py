@@ -8,6 +8,7 @@ from typing import Final, assert_never
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge, LogError
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_eventlog.session_writer import AssumedState
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
@@ -107,7 +108,7 @@ class SettlePhase:
             log.warning("call lost: another worker runs it", extra=_ids(at, call))
             return Handled("lost", LeaveInQueue())
         await self._arm_deadline(at, session)
-        await self._wake(at, session)
+        await self._wake(at, written.after)
         end = _end(outcome) if is_settled else "late"
         log.info("call settled", extra={**_ids(at, call), "end": end})
         return Handled(end)
@@ -115,7 +116,7 @@ class SettlePhase:
     async def finish(
         self,
         request: TakenRequest,
-        session: Session,
+        after: AssumedState[Session],
         begun: WaitsForAnswer
         | WaitsForQuota
         | LeftToOthers
@@ -123,10 +124,11 @@ class SettlePhase:
         | SettledAtOnce
         | NotOpen,
     ) -> Handled:
-        """End the request of a call that does not run now."""
+        """End the request of a call that does not run now. `after` is the session as it is known now."""
+        session = after.state
         match begun:
             case WaitsForAnswer():
-                return await self._finish_asked(request, session)
+                return await self._finish_asked(request, after)
             case LeftToOthers(delay_s=delay_s):
                 return Handled("left", PutBack(delay_s))
             case WaitsForQuota(wait=wait):
@@ -142,7 +144,7 @@ class SettlePhase:
                 ids = {"session_id": request.at.session_id, "call_id": request.call_id}
                 log.info("call settled at once", extra={**ids, "end": end})
                 await self._arm_deadline(request.at, session)
-                await self._wake(request.at, session)
+                await self._wake(request.at, after)
                 return Handled(end)
             case NotOpen():
                 return await self._finish_not_open(request, session)
@@ -155,9 +157,9 @@ class SettlePhase:
             await self._eventlog.outputs.remove_all(at)
         await asyncio.to_thread(self._private.remove_session, at)
 
-    async def _finish_asked(self, request: TakenRequest, session: Session) -> Handled:
+    async def _finish_asked(self, request: TakenRequest, after: AssumedState[Session]) -> Handled:
         """Drop the request, and tell the owner: nobody waits for a person. The answer requests anew."""
-        await self._nudge_owner(request.at, session)
+        await self._nudge_owner(request.at, after)
         return Handled("asked")
 
     async def _finish_not_open(self, request: TakenRequest, session: Session) -> Handled:
@@ -197,19 +199,28 @@ class SettlePhase:
         if deadline is not None:
             await self._eventlog.timers.wake_at(at, max(deadline, now_ms()) + DEADLINE_MARGIN_MS)
 
-    async def _wake(self, at: Address, session: Session) -> None:
+    async def _wake(self, at: Address, after: AssumedState[Session]) -> None:
         """Tell the owner of the session, and wake the session if it has work.
 
         A session that an interrupt brought to rest gets no wake, which would start pending input.
         """
-        await self._nudge_owner(at, session)
-        if is_moving(session):
+        await self._nudge_owner(at, after)
+        if is_moving(after.state):
             await self._eventlog.wakes.wake(at, position=self._log.seen_position(at))
 
-    async def _nudge_owner(self, at: Address, session: Session) -> None:
-        if session.execution.owner is not None:
-            runner, position = session.execution.owner.runner, self._log.seen_position(at)
-            await self._eventlog.liveness.nudge(runner, at, position=position)
+    async def _nudge_owner(self, at: Address, after: AssumedState[Session]) -> None:
+        """Tell the owner how far the log has come, with the commit that says so if it is the last."""
+        owner, position = after.state.execution.owner, self._log.seen_position(at)
+        if owner is None:
+            return
+        last, head = after.versioned.last, after.head
+        commit = None if last is None or head.position != position else last
+        await self._eventlog.liveness.nudge(
+            owner.runner,
+            at,
+            position=position,
+            commit=None if commit is None else StoredCommit(head.position, commit),
+        )
 
 
 async def _decide_settlement(
