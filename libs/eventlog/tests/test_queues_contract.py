@@ -3,9 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import pytest
+
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import Job
-from fairlead_eventlog.replicas.positions import parse_position
+from fairlead_eventlog.replicas.commit_hint import CommitHint
+from fairlead_eventlog.replicas.positions import (
+    CARRIED_BYTES_MAX,
+    parse_carried_commit,
+    parse_position,
+)
 from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
@@ -63,6 +70,29 @@ async def test_a_wake_names_the_position_that_it_is_about(eventlog: EventLog, at
 
     assert parse_position((await take_job(jobs, subjects.wake(unknown))).payload) is None
     assert parse_position((await take_job(jobs, subjects.wake(at))).payload) == 15
+
+
+async def test_a_wake_carries_a_small_commit_that_an_earlier_release_passes_over(
+    eventlog: EventLog, at: Address
+) -> None:
+    """An earlier runner reads a body that is no number as one without a position: it asks the leader."""
+    large = Address("default", ids.session_id())
+    commit = CommitHint(12, 9, b'{"id": "cmt_1"}')
+    too_large = commit._replace(payload=b"x" * (CARRIED_BYTES_MAX + 1))
+    await eventlog.wakes.wake(at, position=12, commit=commit)
+    await eventlog.wakes.wake(large, position=12, commit=too_large)
+
+    jobs = eventlog.wakes.take(Slots(100))
+    body = (await take_job(jobs, subjects.wake(at))).payload
+    assert (parse_position(body), parse_carried_commit(body)) == (12, commit)
+    assert not body.isdigit()
+    body = (await take_job(jobs, subjects.wake(large))).payload
+    assert (parse_position(body), parse_carried_commit(body)) == (12, None)
+
+
+@pytest.mark.parametrize("body", [b"", b"12", b"12 9", b"12 9 ", b"x 9 {}", b"12 x {}", b"{}"])
+def test_a_wake_without_a_whole_commit_carries_none(body: bytes) -> None:
+    assert parse_carried_commit(body) is None
 
 
 async def test_a_renewed_wake_is_delivered_whatever_became_of_the_first(

@@ -132,7 +132,7 @@ async def wait_until(condition: Callable[[], bool]) -> None:
 @pytest.fixture
 def eventlog() -> EventLog:
     log = BusyLog()
-    return replace(memory_eventlog(), log=log, shards=log)
+    return replace(memory_eventlog(), log=log, broadcasts=log, shards=log)
 
 
 @pytest.fixture

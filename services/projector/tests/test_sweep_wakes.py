@@ -17,6 +17,7 @@ from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.wakes import MemoryWakes
 from fairlead_eventlog.ports import Job, Wakes
 from fairlead_eventlog.provision import provision
+from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_eventlog.slots import Slots
 from fairlead_projector import database
 from fairlead_projector.migrations import migrate
@@ -65,8 +66,10 @@ class RecordingWakes:
         self.refused = 0
         self.renewed: list[Address] = []
 
-    async def wake(self, at: Address, *, position: int | None = None) -> bool:
-        taken = await self._wakes.wake(at, position=position)
+    async def wake(
+        self, at: Address, *, position: int | None = None, commit: CommitHint | None = None
+    ) -> bool:
+        taken = await self._wakes.wake(at, position=position, commit=commit)
         self.refused += not taken
         return taken
 
@@ -153,10 +156,12 @@ class RefusingWakes(RecordingWakes):
         super().__init__(self.memory)
 
     @override
-    async def wake(self, at: Address, *, position: int | None = None) -> bool:
+    async def wake(
+        self, at: Address, *, position: int | None = None, commit: CommitHint | None = None
+    ) -> bool:
         if at.tenant == "full":
             raise LogUnavailable("the queue is away")
-        return await super().wake(at, position=position)
+        return await super().wake(at, position=position, commit=commit)
 
 
 async def test_a_lane_that_refuses_wakes_does_not_stop_the_others(

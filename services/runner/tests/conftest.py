@@ -257,7 +257,11 @@ async def world() -> AsyncIterator[World]:
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport) as client:
         world = World(
-            replace(memory_eventlog(), log=log, shards=log), log, provider, client, config
+            replace(memory_eventlog(), log=log, broadcasts=log, shards=log),
+            log,
+            provider,
+            client,
+            config,
         )
         world.observe(DATE)
         await world.write(CREATED)

@@ -26,6 +26,7 @@ from fairlead_eventlog.register_ports import (
     SourceRegister,
     ToolRegistrations,
 )
+from fairlead_eventlog.replicas.commit_hint import CommitBroadcasts
 from fairlead_eventlog.status.log_status import LogStatusRegister
 
 
@@ -34,6 +35,7 @@ class EventLog:
     """All ports, over NATS or in memory."""
 
     log: SessionLog
+    broadcasts: CommitBroadcasts
     status: LogStatusRegister
     shards: ShardLog
     wakes: Wakes

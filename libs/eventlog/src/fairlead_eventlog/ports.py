@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, Self
 
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes
+from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_eventlog.slots import Slots
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
@@ -200,10 +201,13 @@ class Job(Protocol):
 class Wakes(Protocol):
     """Hints that a session may have work; at most one per session."""
 
-    async def wake(self, at: Address, *, position: int | None = None) -> bool:
+    async def wake(
+        self, at: Address, *, position: int | None = None, commit: CommitHint | None = None
+    ) -> bool:
         """Leave a wake for what the log holds up to a position; None: the caller does not know it.
 
-        False: the session has a wake already. Raises LogUnavailable.
+        The wake carries the commit at that position if it is given and small: its runner may have
+        all before it. False: the session has a wake already. Raises LogUnavailable.
         """
 
     async def renew(self, at: Address, *, position: int | None = None) -> bool:

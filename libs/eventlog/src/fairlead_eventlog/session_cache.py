@@ -6,13 +6,15 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from fairlead_eventlog.ports import START, Head, SessionLog, StoredCommit
 from fairlead_eventlog.register_ports import Snapshot, Snapshots
-from fairlead_eventlog.replicas.commit_order import is_repeat
+from fairlead_eventlog.replicas.commit_hint import CommitHint
+from fairlead_eventlog.replicas.commit_order import decode_commit, is_repeat
 from fairlead_schema.record import (
     Commit,
     MalformedCommit,
     Recorded,
     RecordError,
     brings_news,
+    encode,
 )
 from fairlead_schema.subjects import Address
 
@@ -30,6 +32,14 @@ class Versioned(NamedTuple, Generic[State]):
     """What was folded into the state: a cheap and rather high estimate of its size."""
     last: Commit | None = None
     """The last commit, if this process has read it."""
+    previous: int = 0
+    """The position before the last commit."""
+
+    def encode_last(self) -> CommitHint | None:
+        """The last commit for others who may have the state before it; None if it is not known."""
+        if self.last is None:
+            return None
+        return CommitHint(self.head.position, self.previous, encode(self.last))
 
 
 class Readable(NamedTuple, Generic[State]):
@@ -137,7 +147,7 @@ class SessionCache(Generic[State]):
         Raises RecordError if the commit cannot follow.
         """
         if not brings_news(stored.commit, seq=known.head.seq, last=known.last):
-            return known._replace(head=stored.head)
+            return known._replace(head=stored.head, previous=known.head.position)
         state = known.state
         try:
             for recorded in stored.commit.events:
@@ -148,12 +158,27 @@ class SessionCache(Generic[State]):
             raise MalformedCommit(reason) from error
         return self.adopt(known, stored, state)
 
+    def fold_next(self, at: Address, commit: CommitHint) -> Versioned[State] | None:
+        """Fold a commit that somebody passed on, if it continues the cached state exactly.
+
+        None: it does not, or it cannot be read. The log then says what there is.
+        """
+        known = self._cached.get(at)
+        if known is None or commit.previous != known.head.position:
+            return None
+        try:
+            known = self.fold(known, decode_commit(commit))
+        except RecordError:
+            return None
+        self.put(at, known)
+        return known
+
     def adopt(
         self, known: Versioned[State], stored: StoredCommit, state: State
     ) -> Versioned[State]:
         """A state that the caller has folded: the known one with a stored commit."""
         size = stored.bytes if stored.is_purge else known.bytes + stored.bytes
-        return Versioned(state, stored.head, size, stored.commit)
+        return Versioned(state, stored.head, size, stored.commit, known.head.position)
 
     def put(self, at: Address, known: Versioned[State]) -> None:
         """Cache a state unless a newer one is cached, and evict the least recently used ones."""
@@ -198,7 +223,7 @@ class SessionCache(Generic[State]):
         """The state after one more commit of the log. A repeat of any earlier commit changes nothing."""
         seq = known.head.seq
         if await is_repeat(self._log, at, stored, seq=seq, last=known.last):
-            return known._replace(head=Head(stored.position, seq))
+            return known._replace(head=Head(stored.position, seq), previous=known.head.position)
         return self.fold(known, stored)
 
     async def _load_snapshot(self, at: Address) -> Versioned[State]:

@@ -20,6 +20,7 @@ from fairlead_eventlog.jetstream.registers.sources import JetStreamSources
 from fairlead_eventlog.jetstream.registers.tool_registrations import JetStreamToolRegistrations
 from fairlead_eventlog.jetstream.requests import NatsRequests
 from fairlead_eventlog.jetstream.streams.client_consumers import JetStreamClientConsumers
+from fairlead_eventlog.jetstream.streams.commit_broadcasts import NatsCommitBroadcasts
 from fairlead_eventlog.jetstream.streams.dead_letters import JetStreamDeadLetters
 from fairlead_eventlog.jetstream.streams.feed import JetStreamFeed
 from fairlead_eventlog.jetstream.streams.outputs import JetStreamOutputs
@@ -106,6 +107,7 @@ def open_ports(
     """Every port over a connection."""
     return EventLog(
         log=JetStreamLog(link, status, append_patience_s=append_patience_s),
+        broadcasts=NatsCommitBroadcasts(link),
         status=status,
         shards=JetStreamShards(link),
         wakes=JetStreamWakes(link),

@@ -30,6 +30,7 @@ def memory_eventlog() -> EventLog:
     log = MemoryLog(status)
     return EventLog(
         log=log,
+        broadcasts=log,
         status=status,
         shards=log,
         wakes=MemoryWakes(),

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import accumulate
+from typing import TypeAlias
 
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge
 from fairlead_eventlog.memory.commits import UnreadableCommit, parse_entry, require_readable
@@ -17,6 +18,7 @@ from fairlead_eventlog.ports import (
     LogEntry,
     StoredCommit,
 )
+from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_eventlog.replicas.commit_order import CommitOrder
 from fairlead_eventlog.status.log_status import LogStatusRegister, require_finalised
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
@@ -29,6 +31,8 @@ from fairlead_schema.transfer.checksum import add_checksum
 
 BATCH = 500
 
+Receive: TypeAlias = Callable[[CommitHint | None], None]
+
 
 class MemoryLog:
     """Session logs and shards over lists of entries."""
@@ -40,6 +44,7 @@ class MemoryLog:
             list
         )
         self._appended = asyncio.Condition()
+        self.listeners: defaultdict[Address, list[Receive]] = defaultdict(list)
 
     async def append(
         self,
@@ -70,7 +75,10 @@ class MemoryLog:
         entry = LogEntry(entries[-1].position + 1 if entries else 1, at, payload)
         entries.append(entry)
         commit = parse_entry(entry)
+        previous = await self.last_commit_position(at)
         self._sessions[at].append(commit)
+        for receive in tuple(self.listeners[at]):
+            receive(CommitHint(entry.position, previous, payload))
         async with self._appended:
             self._appended.notify_all()
         return commit
@@ -129,6 +137,10 @@ class MemoryLog:
             async with self._appended:
                 if not (await self.read(at, after=order.head, limit=1)).commits:
                     await self._appended.wait()
+
+    async def listen(self, at: Address, receive: Receive) -> Callable[[], None]:
+        self.listeners[at].append(receive)
+        return lambda: self.listeners[at].remove(receive)
 
     async def erase(self, at: Address, *, before: int | None = None) -> None:
         commits = self._sessions[at]

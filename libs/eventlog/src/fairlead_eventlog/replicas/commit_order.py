@@ -1,6 +1,7 @@
 """The order of a session's commits: each brings the next events, or repeats an earlier commit exactly."""
 
 from fairlead_eventlog.ports import START, Head, LogEntry, SessionLog, StoredCommit
+from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.raw_records.raw_commit import RawCommit
 from fairlead_schema.record import Commit, brings_news, decode
@@ -71,3 +72,8 @@ async def stands_before(log: SessionLog, at: Address, stored: StoredCommit) -> b
             head = earlier.head
         more = page.more
     return False
+
+
+def decode_commit(hint: CommitHint) -> StoredCommit:
+    """The commit of its bytes. Raises RecordError."""
+    return StoredCommit(hint.position, decode(hint.payload), len(hint.payload))

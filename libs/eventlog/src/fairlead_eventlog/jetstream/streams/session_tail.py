@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import Final
 
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.streams.commit_broadcasts import parse_broadcast
 from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_eventlog.ports import Head, SessionLog, StoredCommit
-from fairlead_eventlog.replicas.commit_order import CommitOrder
+from fairlead_eventlog.replicas.commit_order import CommitOrder, decode_commit
 from fairlead_schema import subjects
-from fairlead_schema.record import decode
 from fairlead_schema.subjects import Address
 
 TAIL_BUFFER: Final = 256
@@ -70,15 +70,16 @@ class SessionTail:
         self, head: Head, msg: InboundMessage | None
     ) -> AsyncIterator[StoredCommit]:
         """The commit of a broadcast; all commits since `head` if an earlier broadcast was missed."""
-        if msg is None:
+        hint = None if msg is None else parse_broadcast(msg)
+        if hint is None:
             reach = await self._log.last_commit_position(self._at)
-        elif _position(msg) <= head.position:
+        elif hint.position <= head.position:
             return
-        elif _previous(msg) == head.position:
-            yield StoredCommit(_position(msg), decode(msg.data), len(msg.data))
+        elif hint.previous == head.position:
+            yield decode_commit(hint)
             return
         else:
-            reach = _position(msg)
+            reach = hint.position
         while head.position < reach:
             page = await self._log.read(self._at, after=head, reach=reach)
             for stored in page.commits:
@@ -86,11 +87,3 @@ class SessionTail:
                 head = stored.head
             if not page.more:
                 return
-
-
-def _position(msg: InboundMessage) -> int:
-    return int(msg.headers["Nats-Sequence"])
-
-
-def _previous(msg: InboundMessage) -> int:
-    return int(msg.headers["Nats-Last-Sequence"])

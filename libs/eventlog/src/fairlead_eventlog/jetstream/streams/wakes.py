@@ -17,7 +17,8 @@ from fairlead_eventlog.jetstream.link import (
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.jetstream.streams.fair_queue import FairQueue
 from fairlead_eventlog.ports import Job
-from fairlead_eventlog.replicas.positions import encode_position
+from fairlead_eventlog.replicas.commit_hint import CommitHint
+from fairlead_eventlog.replicas.positions import encode_wake
 from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import (
     WAKE_DEADLINE_S,
@@ -44,9 +45,11 @@ class JetStreamWakes:
         self._deadline_s: float | None = None
         """The deadline of a wake, as this process last read it."""
 
-    async def wake(self, at: Address, *, position: int | None = None) -> bool:
+    async def wake(
+        self, at: Address, *, position: int | None = None, commit: CommitHint | None = None
+    ) -> bool:
         try:
-            await self._link.store(subjects.wake(at), encode_position(position))
+            await self._link.store(subjects.wake(at), encode_wake(position, commit))
         except ServerRefusal as refusal:
             if refusal.is_second_message:
                 return False
