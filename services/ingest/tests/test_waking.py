@@ -10,10 +10,13 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.wakes import MemoryWakes
+from fairlead_eventlog.replicas.commit_hint import CommitHint
+from fairlead_eventlog.replicas.positions import parse_carried_commit
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.settings import WakeTimings
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema.events import ExecutionClaimed, ExecutionReleased, InputCancelled
+from fairlead_schema.record import decode
 from fairlead_schema.subjects import Address, wake
 from services.ingest.tests.conftest import (
     AT,
@@ -27,6 +30,7 @@ from services.ingest.tests.conftest import (
 )
 
 QUICK = WakeTimings(retry_s=0.001, retry_s_max=0.001)
+SLOW = WakeTimings(retry_s=60.0, shutdown_s=60.0)
 
 
 @pytest.fixture
@@ -48,9 +52,11 @@ class HeldWakes(MemoryWakes):
         self.requests = 0
 
     @override
-    async def wake(self, at: Address, *, position: int | None = None) -> bool:
+    async def wake(
+        self, at: Address, *, position: int | None = None, commit: CommitHint | None = None
+    ) -> bool:
         self.requests += 1
-        is_new = await super().wake(at, position=position)
+        is_new = await super().wake(at, position=position, commit=commit)
         await self.answers.wait()
         return is_new
 
@@ -61,11 +67,13 @@ class DownWakes(MemoryWakes):
     failures = 3
 
     @override
-    async def wake(self, at: Address, *, position: int | None = None) -> bool:
+    async def wake(
+        self, at: Address, *, position: int | None = None, commit: CommitHint | None = None
+    ) -> bool:
         self.failures -= 1
         if self.failures >= 0:
             raise LogUnavailable("down")
-        return await super().wake(at, position=position)
+        return await super().wake(at, position=position, commit=commit)
 
 
 async def test_a_departure_does_not_wait_for_a_server_that_is_away(
@@ -162,6 +170,61 @@ async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
     await finish_wakes(context)
 
     assert len(wakes(eventlog)) == 1
+
+
+async def test_a_refused_wake_is_dropped_once_the_session_has_an_owner(eventlog: EventLog) -> None:
+    """A-26, C-05: nobody rests a session without having read the prompt. No message finds this out."""
+    wakes_server = HeldWakes()
+    wakes_server.answers.set()
+    context = CommandContext(replace(eventlog, wakes=wakes_server), settings(SLOW))
+    await create_session(context)
+    await wakes_server.wake(AT)
+    await append_events(eventlog, ExecutionClaimed(generation=1, runner="run_a"))
+
+    await prompt(context, "default", prompt_command())
+    await finish_wakes(context)
+
+    assert wakes_server.requests == 2, "its own, and one that was refused"
+
+
+async def test_an_owner_that_rested_before_the_prompt_does_not_count(eventlog: EventLog) -> None:
+    """A-26: the wake that was refused may be acknowledged already."""
+    wakes_server = HeldWakes()
+    wakes_server.answers.set()
+    context = CommandContext(replace(eventlog, wakes=wakes_server), settings(QUICK))
+    await create_session(context)
+    await wakes_server.wake(AT)
+    (older,) = wakes_server.queue.messages
+    await append_events(eventlog, ExecutionClaimed(generation=1, runner="run_a"))
+    await append_events(eventlog, ExecutionReleased(generation=1, reason="idle"))
+
+    await prompt(context, "default", prompt_command())
+    await wait_until(lambda: wakes_server.requests > 3)
+    await older.ack()
+    await finish_wakes(context)
+
+    (newer,) = wakes_server.queue.messages
+    assert newer is not older
+
+
+async def test_a_wake_carries_the_commit_that_it_is_about(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    """A-23: a runner that has all before it need not read."""
+    await create_session(context)
+    before = await eventlog.log.head(AT)
+
+    await prompt(context, "default", prompt_command())
+    await finish_wakes(context)
+
+    (sent,) = wakes(eventlog)
+    carried, (commit,) = (
+        parse_carried_commit(sent.payload),
+        (await eventlog.log.read(AT, after=before)).commits,
+    )
+    assert carried is not None
+    assert (carried.position, carried.previous) == (commit.position, before.position)
+    assert decode(carried.payload) == commit.commit
 
 
 async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog: EventLog) -> None:

@@ -12,6 +12,7 @@ from fairlead_eventlog.errors import SessionBusy
 from fairlead_eventlog.ports import START
 from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
 from fairlead_eventlog.session_cache import Readable, SessionCache, Versioned
+from fairlead_eventlog.session_follower import SessionFollower
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
 from fairlead_ingest.quotas import QuotaCheck
 from fairlead_ingest.settings import IngestSettings
@@ -56,10 +57,14 @@ class CommandContext:
             capacity=settings.cache_sessions_max,
             bytes_max=settings.cache_bytes_max,
         )
-        self.waker = Waker(eventlog, self._cache, settings.wake_timings)
+        self._follower = SessionFollower(
+            eventlog.broadcasts, self._cache, sessions_max=settings.followed_sessions_max
+        )
+        self.waker = Waker(eventlog, self._cache, self._follower, settings.wake_timings)
         self.quotas = QuotaCheck(TenantTotalsReader(eventlog.requests), settings.config)
         self._writer = SessionWriter(eventlog.log, self._cache, ids, tries_max=APPEND_TRIES)
         eventlog.status.on_restore(self._writer.forget_all)
+        eventlog.status.on_restore(self._follower.forget_all)
 
     async def load(self, at: Address) -> Session:
         """The session as it is now."""
@@ -71,9 +76,13 @@ class CommandContext:
             return await self._cache.load_confirmed(at)
 
     async def load_assumed(self, at: Address) -> Versioned[Session]:
-        """The session as a replica holds it, to write from: what is missing may exist nevertheless."""
+        """The session to write from, without a read if it is followed: what is missing may exist."""
         async with self._purged_is_missing(at):
-            return await self._cache.load(at)
+            return self._follower.assume(at) or await self._cache.load(at)
+
+    def assume_new(self, at: Address) -> Versioned[Session]:
+        """A session whose id was minted just now, so that nobody can have written to it."""
+        return Versioned(SESSION_FOLD.initial(at), START)
 
     async def peek(self, at: Address) -> Session:
         """The session as this process last saw it. It may be old, but its creator never changes."""
@@ -108,14 +117,16 @@ class CommandContext:
 
         The commit names the principal of the request that runs now, else `by`.
 
-        A caller that has just read the session passes it as `assumed` to spare another read.
+        A caller that has just read the session passes it as `assumed` to spare another read. A
+        session that is followed needs no read either: a decision not to write is confirmed anyway.
         """
+        known = _newer(assumed, self._follower.assume(at))
 
         async def choose(session: Session) -> tuple[Events, tuple[Session, Events | Refusal]]:
             decision = decide(session)
             return decision if isinstance(decision, tuple) else (), (session, decision)
 
-        state = None if assumed is None else AssumedState(assumed)
+        state = None if known is None else AssumedState(known)
         try:
             async with self._purged_is_missing(at):
                 written = await self._writer.commit(
@@ -127,6 +138,8 @@ class CommandContext:
         before, decision = written.value
         if not isinstance(decision, tuple):
             return decision
+        if decision:
+            await self._follower.follow(at)
         return Committed(before, decision, written.after.state)
 
     @asynccontextmanager
@@ -138,6 +151,14 @@ class CommandContext:
             if await self.eventlog.log.end(at) == START:
                 raise SessionNotFound(at.session_id) from None
             raise
+
+
+def _newer(
+    one: Versioned[Session] | None, other: Versioned[Session] | None
+) -> Versioned[Session] | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other, key=lambda known: known.head.position)
 
 
 CONTEXT: Final = "command_context"

@@ -46,6 +46,10 @@ class IngestSettings:
         return self.config.ingest.cache_bytes_max
 
     @property
+    def followed_sessions_max(self) -> int:
+        return self.config.ingest.followed_sessions_max
+
+    @property
     def patience_s(self) -> float:
         return self.config.nats.patience_s
 

@@ -105,6 +105,7 @@ class GatewayConfig(Section):
 class IngestConfig(Section):
     cache_sessions_max: int = Field(default=4096, gt=0)
     cache_bytes_max: int = Field(default=256 * 1024 * 1024, gt=0)
+    followed_sessions_max: int = Field(default=1024, ge=0)
     pending_inputs_max: int = Field(default=1000, gt=0)
     prompt_bytes_max: int = Field(default=768 * 1024, gt=0)
 

@@ -33,8 +33,8 @@ from fairlead_session.state.usage import Budget
 async def create(context: ContextDep, tenant: TenantParam, command: CreateSession) -> SessionInfo:
     """Create once by id: a repeated create returns the session as it is, whatever it asks for."""
     at = Address(tenant, command.id or ids.session_id())
-    known = await context.load_confirmed(at) if command.id else None
-    if known is not None and known.state.profile is not None:
+    known = await context.load_confirmed(at) if command.id else context.assume_new(at)
+    if known.state.profile is not None:
         return info(known.state)
     if (reached := await context.quotas.find_reached_quota(tenant, CREATE_QUOTAS)) is not None:
         raise quota_error(reached)
