@@ -87,6 +87,7 @@ class WakeConsumer:
                 # A wake that comes just as the drain acknowledges its own is served right after it.
                 # A redelivery of the current wake says nothing new.
                 self._newer[at] = job
+                self._handler.note_newer_wake(at)
 
     async def _serve(self, at: Address, job: Job) -> None:
         self._serving[at] = job

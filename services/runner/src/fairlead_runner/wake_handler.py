@@ -10,24 +10,21 @@ from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.process_life import Nudge
 from fairlead_eventlog.quotas.running_quota import QuotaWait
-from fairlead_eventlog.replicas.patience import Patience
-from fairlead_eventlog.replicas.positions import parse_position
+from fairlead_eventlog.replicas.positions import parse_carried_commit, parse_position
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_runner.drain.drain import Drain
 from fairlead_runner.drain.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.metrics import DRAINS
 from fairlead_runner.runner_context import RunnerContext
-from fairlead_runner.subagents import notify_parent
+from fairlead_runner.wake_end import end_wake
 from fairlead_schema import subjects
 from fairlead_schema.record import NewerCommit, RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.held_work import hold_s
 from fairlead_service.quota_metrics import QUOTA_REACHED
-from fairlead_session.execution.rest import rest_rule
 from fairlead_session.execution.retry import retry_wait_s
-from fairlead_session.fold.snapshot import is_snapshot_due
-from fairlead_session.next_move import is_moving, starts_work
+from fairlead_session.next_move import starts_work
 from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
@@ -36,7 +33,6 @@ log = logging.getLogger(__name__)
 # Deliveries do not count: a wake that waits for its turn is put back any number of times.
 DEFECTS_MAX: Final = 5
 DEFECTIVE_SESSIONS_MAX: Final = 4096
-WAKE_AGAIN_S: Final = 1.0
 
 
 class WakeHandler:
@@ -45,6 +41,7 @@ class WakeHandler:
     def __init__(self, context: RunnerContext) -> None:
         self._context = context
         self._drains: dict[Address, Drain] = {}
+        self._newer_wakes: dict[Address, asyncio.Event] = {}
         self._defects: Counter[Address] = Counter()
         self._shutting_down = False
 
@@ -52,6 +49,11 @@ class WakeHandler:
         """Make the session's drain look at the log now."""
         if nudge.at in self._drains:
             self._drains[nudge.at].nudge(nudge)
+
+    def note_newer_wake(self, at: Address) -> None:
+        """Remember that this runner has the session's next wake, to serve it after the current one."""
+        if at in self._newer_wakes:
+            self._newer_wakes[at].set()
 
     def shutdown(self) -> None:
         """Let every drain finish its current turn and hand its session over."""
@@ -61,6 +63,7 @@ class WakeHandler:
 
     async def handle(self, at: Address, job: Job) -> None:
         """Serve a wake until its drain has ended in some way, and count the way."""
+        self._newer_wakes[at] = asyncio.Event()
         try:
             end = await self._try_drain(at, job)
             while end == "unavailable" and not self._shutting_down:
@@ -72,6 +75,7 @@ class WakeHandler:
             DRAINS.labels(end).inc()
         finally:
             self._drains.pop(at, None)
+            self._newer_wakes.pop(at, None)
 
     async def _try_drain(self, at: Address, job: Job) -> str:
         """Drain once. The answer says how the drain ended, for the metric."""
@@ -136,10 +140,25 @@ class WakeHandler:
         sessions, position = self._context.sessions, parse_position(job.payload)
         if position is None:
             return await sessions.load_confirmed(at)
-        versioned = await sessions.load(at, reach=position)
+        versioned = self._continue_cached(at, job, position)
+        if versioned is None:
+            versioned = await sessions.load(at, reach=position)
         if versioned.state.profile is None:
             return await sessions.confirm(at, versioned)
         return versioned
+
+    def _continue_cached(self, at: Address, job: Job, position: int) -> Versioned[Session] | None:
+        """The session that this runner has, with the commit of a new wake; None: it must be read.
+
+        Whoever had this wake before may have written since.
+        """
+        sessions = self._context.sessions
+        cached, carried = sessions.peek(at), parse_carried_commit(job.payload)
+        if cached is None or job.deliveries > 1:
+            return None
+        if cached.head.position == position:
+            return cached
+        return None if carried is None else sessions.fold_next(at, carried)
 
     async def _wait_for_quota(self, at: Address, job: Job, wait: QuotaWait) -> str:
         """Return the wake for later. Other sessions and other tenants go on meanwhile."""
@@ -167,7 +186,7 @@ class WakeHandler:
         if not await self._run(drain, job):
             await job.retry_later(self._context.settings.timings.owned_retry_s)
             return "left"
-        await self._after_rest(at, job, writer)
+        await end_wake(self._context, job, writer, self._newer_wakes[at])
         return "rested"
 
     async def _run(self, drain: Drain, job: Job) -> bool:
@@ -177,42 +196,6 @@ class WakeHandler:
             with suppress(LogError):
                 await job.retry_later(0.0)
             raise
-
-    async def _after_rest(self, at: Address, job: Job, writer: StagedWriter) -> None:
-        """Tell the parent, acknowledge the wake, read to the leader's end, and wake if there is work.
-
-        A prompt that came during the drain had its own wake refused, because there is at most one
-        wake per session.
-        """
-        with suppress(LogError, RecordError):  # A hint: the sweep finds a parent that nobody told.
-            await notify_parent(self._context, at, writer.durable)
-        await job.ack()
-        before = writer.versioned.head
-        await writer.reload_confirmed()
-        changed = writer.versioned.head != before
-        execution = writer.durable.execution
-        # What came during the cleanup of an interrupt is in the log already.
-        rule = rest_rule(execution.rested)
-        work = (changed or rule.ends_interrupt) and is_moving(writer.durable)
-        if execution.owner is None and (work or rule.wakes_at_once):
-            await self._wake_again(at, writer.versioned.head.position)
-        await self._save_snapshot(at, writer)
-
-    async def _wake_again(self, at: Address, position: int) -> None:
-        """Leave a wake behind the acknowledged one.
-
-        A replicated queue removes that one a moment later, and refuses others until then.
-        """
-        patience = Patience(WAKE_AGAIN_S)
-        while not await self._context.eventlog.wakes.wake(at, position=position):
-            if not await patience.pause():
-                return  # Somebody else left a wake.
-
-    async def _save_snapshot(self, at: Address, writer: StagedWriter) -> None:
-        every = self._context.settings.config.runner.snapshot_events
-        if is_snapshot_due(opened=writer.opened_seq, seq=writer.durable.seq, every=every):
-            with suppress(LogError):
-                await self._context.sessions.save_snapshot(at, writer.versioned)
 
     async def _note_defect(self, at: Address, job: Job, reason: str) -> None:
         """Let the wake come again. After too many defects its session stops."""
