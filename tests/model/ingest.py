@@ -10,14 +10,14 @@ Step = tuple[str, State]
 def steps(s: State, setting: Setting) -> Iterator[Step]:
     """What ingest may do next, for each prompt and for the interrupt."""
     for prompt, at in enumerate(s.prompts):
-        if at == "todo":
+        if at == "todo" and s.owner != NOBODY and setting.earlier_owner_counts:
+            yield f"ingest sees an owner before {prompt}", _at(s, prompt, "todo, owned")
+        if at in {"todo", "todo, owned"}:
             admitted = s._replace(
                 pending=(*s.pending, prompt), work_requested=True, work_expected=True
             )
-            yield (
-                f"ingest appends {prompt}",
-                _at(after_commit(admitted, setting), prompt, "appended"),
-            )
+            appended = _at(after_commit(admitted, setting), prompt, at.replace("todo", "appended"))
+            yield f"ingest appends {prompt}", appended
         yield from _wake_for_prompt(s, setting, prompt, at)
     if s.interrupter == "todo":
         yield _interrupt(s, setting)
@@ -57,6 +57,8 @@ def _wake_for_answer(s: State, setting: Setting) -> Iterator[Step]:
         yield "ingest wakes for the answer", with_wake(done) or done
     elif s.person == "appended":
         yield "ingest is refused for the answer", s._replace(person="refused")
+    elif s.owner != NOBODY and setting.owner_counts:
+        yield "ingest leaves the answer to the owner", done
     if s.person == "refused" and not setting.patient:
         yield "ingest gives up on the answer", done
     if s.crashes and "ingest" in setting.mortal:
@@ -94,14 +96,20 @@ def _attend(s: State, setting: Setting) -> Iterator[Step]:
 
 
 def _wake_for_prompt(s: State, setting: Setting, prompt: int, at: str) -> Iterator[Step]:
-    if at not in {"appended", "refused"}:
+    """Wake. A refused wake is repeated until the session has moved or a runner owns it.
+
+    The owner may be dead: its wake is the one that refused, and comes again.
+    """
+    if at not in {"appended", "appended, owned", "refused"}:
         return
     if at == "refused" and not is_moving(s):
         yield f"ingest sees {prompt} move", _at(s, prompt, "done")
     elif s.wake == NO_TOKEN:
         yield f"ingest wakes for {prompt}", _at(with_wake(s) or s, prompt, "done")
-    elif at == "appended":
-        outcome = "refused" if setting.retry else "done"
+    elif at == "refused" and s.owner != NOBODY and setting.owner_counts:
+        yield f"ingest leaves {prompt} to the owner", _at(s, prompt, "done")
+    elif at != "refused":
+        outcome = "refused" if setting.retry and at == "appended" else "done"
         yield f"ingest is refused for {prompt}", _at(s, prompt, outcome)
     if at == "refused" and not setting.patient:
         yield f"ingest gives up on {prompt}", _at(s, prompt, "done")

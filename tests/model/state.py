@@ -105,6 +105,10 @@ class Setting:
     answer_respects_interrupt: bool = True
     abandoned_calls_are_sent_again: bool = True
     fenced: bool = True
+    # Ingest leaves a refused wake to the runner that owns the session behind its commit. An owner that
+    # it saw before its commit does not count: it may have released.
+    owner_counts: bool = True
+    earlier_owner_counts: bool = False
     # Ingest may give up a refused wake after a while, as the sweep has the session then.
     patient: bool = True
 

@@ -59,6 +59,10 @@ LOSSY = Setting(prompts=ONE, workers=1, crashes=1, losses=1, mortal=frozenset({"
 NAIVE = {
     "no second look": (IMPATIENT, replace(IMPATIENT, second_look=False)),
     "no retry of a refused wake": (ONE_RUNNER_DIES, replace(ONE_RUNNER_DIES, retry=False)),
+    "an owner from before the prompt": (
+        ONE_RUNNER_DIES,
+        replace(ONE_RUNNER_DIES, earlier_owner_counts=True),
+    ),
     "a newer wake taken for a duplicate": (PAUSED, replace(PAUSED, serve_newer=False)),
     "an interrupt that drops later wakes": (
         INTERRUPTED,

@@ -10,8 +10,8 @@ from tests.model.replicated.log import (
     State,
     Wake,
     Writer,
+    assumed,
     fold,
-    readable,
 )
 
 
@@ -26,7 +26,7 @@ def _admit(s: State, number: int, me: Writer, setting: Setting) -> Iterator[Step
     name, put = f"prompt {number}", _put_prompt(number)
     match me.at:
         case "todo":
-            for read, place in readable(s, me):
+            for read, place in assumed(s, setting, me):
                 yield f"{name}: reads {place}", put(read, me._replace(at="admit", seen=place))
         case "admit":
             yield from _decide_admission(s, number, me, setting)
@@ -61,7 +61,7 @@ def _interrupt(s: State, me: Writer, setting: Setting) -> Iterator[Step]:
     name = "interrupt"
     match me.at:
         case "todo":
-            for read, place in readable(s, me):
+            for read, place in assumed(s, setting, me):
                 looking = me._replace(at="stop", seen=place, since=len(s.log))
                 yield f"{name}: reads {place}", _put_interrupter(read, looking)
         case "stop":

@@ -56,6 +56,7 @@ class Writer(NamedTuple):
     seen: int = 0
     id: CommitId = CommitId("", 0)
     since: int = 0
+    """How long the log was when the interrupt was asked for; the position of the wake that a runner took."""
     holds_wake: bool = False
 
 
@@ -99,6 +100,10 @@ class Setting:
     patient: bool = True
     # A wake carries a position, and its runner reads at least up to it.
     wakes_carry_positions: bool = True
+    # A wake carries its commit too. A runner that has all before it folds it and does not read.
+    wakes_carry_commits: bool = False
+    # Ingest decides from what broadcasts told it, however old that is, without a read.
+    follows: bool = False
 
 
 class View(NamedTuple):
@@ -184,6 +189,14 @@ def readable(s: State, me: Writer, at_least: int = 0) -> Iterator[tuple[State, i
     if s.lags:
         for place in range(max(me.seen, at_least), len(s.log)):
             yield s._replace(lags=s.lags - 1), place
+
+
+def assumed(s: State, setting: Setting, me: Writer) -> Iterator[tuple[State, int]]:
+    """How far a writer may be before it decides: as a read brings it, or as old as what it followed."""
+    yield from readable(s, me)
+    if setting.follows:
+        for place in range(me.seen, len(s.log)):
+            yield s, place
 
 
 def fault_of(log: tuple[Commit, ...]) -> str:

@@ -24,7 +24,8 @@ def steps(s: State, r: int, setting: Setting) -> Iterator[Step]:
         case "idle":
             if s.wake is not None and s.wake.holder == NOBODY:
                 taken = s._replace(wake=s.wake._replace(holder=r))
-                yield f"{name}: takes the wake", put(taken, me._replace(at="load", holds_wake=True))
+                loading = me._replace(at="load", holds_wake=True, since=s.wake.position)
+                yield f"{name}: takes the wake", put(taken, loading)
         case "load":
             yield from _load(s, r, me, setting)
         case "work":
@@ -43,7 +44,13 @@ def steps(s: State, r: int, setting: Setting) -> Iterator[Step]:
 
 
 def _load(s: State, r: int, me: Writer, setting: Setting) -> Iterator[Step]:
-    at_least = s.wake.position if setting.wakes_carry_positions and s.wake is not None else 0
+    """Read up to the position of the wake, or fold its commit: both may be old by now."""
+    at_least = me.since if setting.wakes_carry_positions else 0
+    if setting.wakes_carry_commits and me.since - 1 <= me.seen <= me.since:
+        yield (
+            f"r{r}: folds the commit of its wake",
+            _put(r)(s, me._replace(at="work", seen=me.since)),
+        )
     for read, place in readable(s, me, at_least):
         yield f"r{r}: reads {place}", _put(r)(read, me._replace(at="work", seen=place))
 
@@ -124,7 +131,7 @@ def _holds(s: State, r: int) -> bool:
 
 
 def _end(me: Writer, seen: int | None = None) -> Writer:
-    return me._replace(at="idle", holds_wake=False, seen=me.seen if seen is None else seen)
+    return me._replace(at="idle", holds_wake=False, since=0, seen=me.seen if seen is None else seen)
 
 
 def _put(r: int) -> Put:

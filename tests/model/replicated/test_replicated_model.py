@@ -17,6 +17,15 @@ SETTINGS = {
         prompts=1, runners=2, lags=2, losses=1, elections=1, expiries=1
     ),
     "a call": Setting(prompts=0, call=True, lags=2, losses=2, elections=1),
+    "wakes with commits": Setting(
+        prompts=2, runners=2, lags=1, expiries=1, wakes_carry_commits=True
+    ),
+    "followed sessions": Setting(
+        prompts=2, lags=1, losses=1, elections=1, follows=True, wakes_carry_commits=True
+    ),
+    "an interrupt of a followed session": Setting(
+        prompts=1, interrupts=True, lags=1, losses=1, follows=True, wakes_carry_commits=True
+    ),
 }
 # What was wrong in the old protocol shows in small settings.
 SMALL = {
@@ -87,6 +96,19 @@ def test_the_old_protocol_loses_a_turn_to_an_election() -> None:
     faults = explore(replace(SMALL["an election"], **OLD)).faults
 
     assert "a turn was lost to an election" in faults
+
+
+FOLLOWED = Setting(prompts=1, lags=0, interrupts=True, follows=True, wakes_carry_commits=True)
+
+
+def test_a_followed_state_is_confirmed_before_anything_is_refused() -> None:
+    """ADR 0041: from what broadcasts told alone, ingest would not find sessions, and drop interrupts."""
+    assert explore(FOLLOWED).faults == {}
+
+    faults = explore(replace(FOLLOWED, confirms_rest=False)).faults
+
+    assert "an interrupt was answered as idle while a turn ran" in faults
+    assert "an existing session was not found" in faults
 
 
 NEEDED = {
