@@ -7,23 +7,35 @@ import pytest
 from fairlead_cli.bench.cost.process_usage import ProcessorUsage, difference, read_usage
 from fairlead_cli.bench.cost.report import LoadCost, loads, measure
 from fairlead_cli.bench.cost.run import open_target
+from fairlead_cli.bench.cost.server_counts import count_published
 
 UNITS = 40
+WARM = 16
+INGEST = "fairlead-ingest"
 # Heartbeats and idle pulls come on top of a turn's own messages, and more of them on a slow machine.
 TEXT_MESSAGES_MAX = 35
 TOOL_MESSAGES_MAX = 60
 # The projector gathers the commits of all shards. Its other tasks ask Postgres eight times a second.
 TEXT_TRANSACTIONS_MAX = 3
 TOOL_TRANSACTIONS_MAX = 6
+# Of an admission the append, of a turn its wake too, and what is left is idle work and sessions to create.
+INGEST_PUBLISHES_MAX = {"admission": 1.7, "text turn": 3.3}
 
 
 @pytest.mark.integration
 async def test_a_turn_costs_no_more_commits_wakes_and_messages_than_it_needs() -> None:
-    """A text turn: admission, boundary, answer with release. A tool turn: the call's commits on top."""
+    """A text turn: admission, boundary, answer with release. A tool turn: the call's commits on top.
+
+    Ingest follows the sessions, so it reads nothing before it appends.
+    """
     async with open_target() as (stack, target):
         costs: dict[str, LoadCost] = {}
-        for name in ("text turn", "tool turn"):
+        published: dict[str, float] = {}
+        for name in ("admission", "text turn", "tool turn"):
+            before = await count_published(stack.monitor, INGEST)
             costs[name] = await measure(stack, target, name, loads()[name], units=UNITS)
+            after = await count_published(stack.monitor, INGEST)
+            published[name] = (after - before) / (UNITS + WARM)
 
     text, tool = costs["text turn"], costs["tool turn"]
     assert (round(text.each("commits"), 1), round(text.each("wakes"), 1)) == (3.0, 1.0)
@@ -32,6 +44,7 @@ async def test_a_turn_costs_no_more_commits_wakes_and_messages_than_it_needs() -
     assert (round(tool.each("commits"), 1), round(tool.each("requests"), 1)) == (6.0, 1.0)
     assert tool.each("messages_in") <= TOOL_MESSAGES_MAX
     assert tool.each("transactions") <= TOOL_TRANSACTIONS_MAX
+    assert all(published[name] <= most for name, most in INGEST_PUBLISHES_MAX.items()), published
     assert all(text.cpu_ms(name) > 0 for name in ("nats", "postgres", "runner", "gateway"))
 
 

@@ -52,6 +52,13 @@ async def count(monitor: str, dsn: str) -> ServerCounts:
     )
 
 
+async def count_published(monitor: str, connection: str) -> int:
+    """What the connections of a name have published to a NATS node."""
+    async with httpx.AsyncClient(base_url=monitor, trust_env=False) as client:
+        connections = (await client.get("/connz")).json()["connections"]
+    return sum(int(each["in_msgs"]) for each in connections if each.get("name") == connection)
+
+
 async def _transactions(dsn: str) -> int:
     """The transactions of the whole server; this question is one of them."""
     async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
