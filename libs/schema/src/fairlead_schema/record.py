@@ -150,8 +150,20 @@ def encode(commit: Commit) -> bytes:
 
 def decode(payload: bytes) -> Commit:
     """Read one log message. Raises NewerCommit or MalformedCommit; never skips an event."""
+    return decode_json(parse(payload))
+
+
+def parse(payload: bytes) -> Any:  # noqa: ANN401 - any JSON
+    """The JSON of one log message. Raises MalformedCommit."""
     try:
-        raw = from_json(payload)
+        return from_json(payload)
+    except ValueError as error:
+        raise MalformedCommit(str(error)) from error
+
+
+def decode_json(raw: Any) -> Commit:  # noqa: ANN401 - any JSON, which may be no commit
+    """Read one log message whose JSON somebody has parsed. Raises as `decode` does."""
+    try:
         if (level := raw.get("level", LEVEL_FIRST)) > LEVEL_NEWEST:
             raise NewerCommit(f"commit of level {level}")
         id_, by = raw["id"], raw.get("by")

@@ -49,8 +49,8 @@ def apply_event(
 def update_waiting(session: ProjectedSession) -> None:
     """Set `waiting` after a commit: every open call waits for a person, so nothing else can move."""
     open_calls = session.row.execution.open_calls
-    sources = set(session.asks.values())
-    session.row.waiting = bool(open_calls) and all(
+    sources = set(session.asks.values()) if session.asks else ()
+    session.row.waiting = bool(open_calls and session.asks) and all(
         (call.assistant_message_id, call.call_id) in sources for call in open_calls
     )
 

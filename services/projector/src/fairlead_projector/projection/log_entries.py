@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from pydantic_core import from_json, to_json
-
 from fairlead_eventlog.ports import LogEntry
-from fairlead_schema.record import NewerCommit, Recorded, RecordError, decode
+from fairlead_schema.record import NewerCommit, Recorded, RecordError, decode_json, parse
 
 REASON_LENGTH_MAX: Final = 1024
 
@@ -32,9 +30,10 @@ def decode_entry(entry: LogEntry) -> DecodedEntry:
     """Decode one entry. Never raises: an unreadable entry carries its reason."""
     payload = entry.payload
     try:
+        raw = parse(payload)
         if _NUL in payload:
-            payload = to_json(_without_nul(from_json(payload)))
-        return DecodedEntry(entry, decode(payload).events, from_json(payload)["events"])
+            raw = _without_nul(raw)
+        return DecodedEntry(entry, decode_json(raw).events, raw["events"])
     except (RecordError, ValueError) as error:
         return unreadable_entry(entry, str(error), is_newer=isinstance(error, NewerCommit))
 

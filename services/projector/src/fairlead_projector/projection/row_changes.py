@@ -44,7 +44,7 @@ from fairlead_session.fold.messages import CreatingEvent, MessageEvent, revise
 
 MessageKey: TypeAlias = tuple[Address, MessageId]
 
-_CREATING: Final[tuple[type[SessionEvent], ...]] = get_args(CreatingEvent)
+_CREATING: Final[frozenset[type[SessionEvent]]] = frozenset(get_args(CreatingEvent))
 MESSAGE_EVENTS: Final[frozenset[type[SessionEvent]]] = frozenset(get_args(MessageEvent))
 INPUT_EVENTS: Final = (PromptAdmitted, PromptPromoted, InputCancelled, InputEdited)
 # The field that names the message which an event creates, revises or reverts to.
@@ -107,13 +107,15 @@ def named_messages(batch: Iterable[DecodedEntry]) -> list[MessageKey]:
 
 def is_revert(decoded: DecodedEntry) -> bool:
     """Whether a commit reverts its session. The batch ends here, because the store reloads the session."""
-    return any(type(recorded.event) is RevertCommitted for recorded in decoded.events)
+    return RevertCommitted in [type(recorded.event) for recorded in decoded.events]
 
 
 def find_purge(decoded: DecodedEntry) -> SessionPurged | None:
     """The last event of a session, if the commit has it."""
-    events = (recorded.event for recorded in decoded.events)
-    return next((event for event in events if isinstance(event, SessionPurged)), None)
+    for recorded in decoded.events:
+        if type(event := recorded.event) is SessionPurged:
+            return event
+    return None
 
 
 def fold_batch(
@@ -129,14 +131,14 @@ def fold_batch(
         session = known or _create_session(decoded)
         if session is not None:
             changes.creators[at] = session.row.created_by
-        share = tenant_totals.share_of(None if known is None else known.row)
-        changes.shares_before.setdefault(at, share)
+        if at not in changes.shares_before:
+            changes.shares_before[at] = _share_of(known)
         if purged is not None:
             # All rows of the session go, also those of a broken session.
             sessions.pop(at, None)
             changes.purges[at] = position
             changes.shares_after_purge[at] = tenant_totals.share_after_purge(
-                share, purged, len(decoded.entry.payload)
+                _share_of(known), purged, len(decoded.entry.payload)
             )
             continue
         if session and session.row.broken is not None:
@@ -154,6 +156,10 @@ def fold_batch(
         session.message_bytes += len(decoded.entry.payload)
         sessions[at], changes.sessions[at] = session, session.row
     return changes
+
+
+def _share_of(session: ProjectedSession | None) -> SessionShare:
+    return tenant_totals.share_of(None if session is None else session.row)
 
 
 def _create_session(decoded: DecodedEntry) -> ProjectedSession | None:
@@ -177,10 +183,10 @@ def _sequence_error(session: ProjectedSession | None, decoded: DecodedEntry) -> 
     for expected, recorded in enumerate(events, start=session.row.seq + 1):
         if recorded.seq != expected:
             return f"expected event {expected}, found {recorded.seq}"
-        if isinstance(recorded.event, ExecutionClaimed):
-            if recorded.event.generation <= generation:
-                return f"claim {recorded.event.generation} after {generation}"
-            generation = recorded.event.generation
+        if type(event := recorded.event) is ExecutionClaimed:
+            if event.generation <= generation:
+                return f"claim {event.generation} after {generation}"
+            generation = event.generation
     return None
 
 
@@ -212,7 +218,7 @@ def _apply_commit(session: ProjectedSession, decoded: DecodedEntry, changes: Row
 def _apply_to_messages(
     session: ProjectedSession, at: Address, recorded: Recorded, changes: RowChanges
 ) -> None:
-    creates = isinstance(recorded.event, _CREATING)
+    creates = type(recorded.event) in _CREATING
     *others, last = revise(at.session_id, recorded, session) or (None,)
     for message in others:
         assert message is not None, "only the last place may be empty"

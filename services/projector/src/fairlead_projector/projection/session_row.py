@@ -43,7 +43,7 @@ _PROFILE_EVENTS: Final = (
     RevertCleared,
     RevertCommitted,
 )
-_EXECUTION_EVENTS: Final = tuple(REDUCERS)
+_EXECUTION_EVENTS: Final = frozenset(REDUCERS)
 _ROW_EVENTS: Final = frozenset((*_EXECUTION_EVENTS, *_USAGE_EVENTS, *_PROFILE_EVENTS, BudgetSet))
 EXECUTION_EVENT_TYPES: Final = frozenset(
     type_ for (type_, _version), kind in BY_TYPE.items() if kind in {*_EXECUTION_EVENTS, BudgetSet}
@@ -93,9 +93,10 @@ def unreadable_row(at: Address, position: int) -> SessionRow:
 def apply_event(session: ProjectedSession, recorded: Recorded) -> None:
     """Apply one event to the row."""
     row, event = session.row, recorded.event
-    if type(event) not in _ROW_EVENTS:
+    kind = type(event)
+    if kind not in _ROW_EVENTS:
         return
-    if isinstance(event, _EXECUTION_EVENTS):
+    if kind in _EXECUTION_EVENTS:
         _set_execution(row, evolve(row.execution, event, recorded.seq))
     if isinstance(event, PromptAdmitted) and event.resume is not False:
         # A steer does not wait for the end of a back-off.

@@ -99,8 +99,7 @@ def note_started_calls(session: ProjectedSession, events: Iterable[Recorded]) ->
     row = session.row
     started = dict.fromkeys(row.started_calls)
     for recorded in events:
-        event = recorded.event
-        if isinstance(event, ToolStarted):
+        if type(event := recorded.event) is ToolStarted:
             started[CallKey(event.assistant_message_id, event.call_id)] = None
     if started:
         row.started_calls = tuple(call for call in started if call in row.execution.open_calls)
