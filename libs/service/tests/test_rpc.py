@@ -8,11 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import httpx
 import nats
 import pytest
 from faststream import Context
 from nats.aio.client import Client
 from prometheus_client import REGISTRY, generate_latest
+from starlette.applications import Starlette
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.jetstream.client import open_client
@@ -405,9 +407,16 @@ async def test_stats_are_parsed_by_the_client_of_nats(url: str, client: Client) 
     assert len(ServiceInfo.from_dict(info).endpoints) == 3
 
 
-def test_the_document_holds_both_kinds_of_verb() -> None:
+async def test_the_document_holds_both_kinds_of_verb() -> None:
     rpc = server("nats://127.0.0.1:1")
 
-    route = rpc.asyncapi_route("Greeter")
+    application = Starlette(routes=[rpc.asyncapi_route("Greeter")])
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://greeter") as http:
+        answers = [await http.get("/asyncapi.json") for _ in range(2)]
 
-    assert route.path == "/asyncapi.json"
+    first, second = (answer.json() for answer in answers)
+    assert first == second
+    assert {channel.partition(":")[0] for channel in first["channels"]} == {
+        *("greet.typed", "greet.refuse", "greet.thin")
+    }

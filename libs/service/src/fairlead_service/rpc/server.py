@@ -7,7 +7,7 @@ every turn have a thin path on the same connection, with the same answers and me
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, Final, TypeAlias, TypeGuard, cast, get_type_hints
 
 from fast_depends.pydantic import PydanticSerializer
@@ -157,11 +157,16 @@ class RpcServer:
         self._broker.context.set_global(name, dependency)
 
     def asyncapi_route(self, title: str) -> Route:
-        """Serves the AsyncAPI document of all verbs."""
-        specification = AsyncAPI(self._broker, self._documented, title=title, version="1")
-        document = specification.to_specification().to_json()
+        """Serves the AsyncAPI document of all verbs. To make it takes long, so the first reader waits."""
+
+        @cache
+        def write_document() -> str:
+            specification = AsyncAPI(self._broker, self._documented, title=title, version="1")
+            return specification.to_specification().to_json()
 
         async def show(_request: Request) -> Response:
+            # In a thread: requests go on meanwhile.
+            document = await asyncio.to_thread(write_document)
             return Response(document, media_type="application/json")
 
         return Route("/asyncapi.json", show)
