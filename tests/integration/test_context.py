@@ -109,6 +109,8 @@ async def test_a_changed_file_is_one_message_at_the_next_boundary(
 
     parts = baseline(first)
     assert list(parts) == [
+        "core/base",
+        "core/agent",
         "core/model",
         "core/environment",
         "core/date",

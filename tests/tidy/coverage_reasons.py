@@ -24,12 +24,9 @@ NOT_BUILT: Mapping[str, str] = {
     **_all_of("N", range(17, 21), _MOVE),
     "P-08": "rules per provider for results of hosted tools; today they are kept whole and sent back",
     "P-14": "refresh by watching files; registered sources are asked at every observation",
-    "P-16": "base instructions per provider and model",
     "P-17": "structured output; tool servers and registered tools are built",
     "P-18": "system text and a choice of tools for one prompt",
-    "P-19": "reminders about steering and about a switch between plan and build",
     "P-20": "transforms of messages, system text, parameters and headers by plugins",
-    "P-21": "request options of an agent",
     "P-22": "templates and mentions in a prompt",
     "P-23": "reading what an attachment refers to; data in the prompt itself is sent",
     "P-24": "references to agents in a prompt, and synthetic input through the API",
@@ -38,6 +35,7 @@ NOT_BUILT: Mapping[str, str] = {
 }
 
 IN_PART: Mapping[str, str] = {
+    "P-19": "a reminder about steering; a switch between plan and build is told",
     "A-20": "the log keeps no delivery of a bare promotion, so only a retry as `steer` is exact",
     "D-36": "no service takes file snapshots yet; the transcript shows those that an event names",
 }

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_schema.catalog import ModelRef
 from fairlead_schema.permission import Effect, PermissionRule
 from fairlead_service.config.agents import BUILT_IN, AgentConfig, agents_in_force, expand_home
 from fairlead_service.config.configuration import Config, load
+from fairlead_service.config.providers import ModelConfig, ModelVariant
 
 RULES = """
 permissions = [ { action = "bash", resource = "rm *", effect = "ask" } ]
@@ -116,3 +118,65 @@ def test_a_configuration_without_agents_asks_about_nothing_harmless() -> None:
         "read",
         "mcp:*",
     }
+
+
+def test_an_agent_overrides_the_default_variant_and_a_chosen_variant_overrides_the_agent() -> None:
+    """O-31, O-33, P-21: what was said for fewer requests counts more; tables are merged."""
+    model = ModelConfig(
+        headers={"x": "model"},
+        options={"seed": 1, "reasoning": {"effort": "low", "summary": "auto"}},
+        default_variant="high",
+        variant={
+            "high": ModelVariant(headers={"x": "high"}, body={"reasoning": {"effort": "high"}}),
+            "max": ModelVariant(headers={"x": "max"}, body={"reasoning": {"effort": "max"}}),
+        },
+    )
+    agent = ModelVariant(headers={"x": "agent"}, body={"reasoning": {"effort": "none"}, "seed": 2})
+
+    by_default, by_choice = model.with_variant(None, agent), model.with_variant("max", agent)
+
+    assert by_default == ModelVariant(
+        headers={"x": "agent"}, body={"seed": 2, "reasoning": {"effort": "none", "summary": "auto"}}
+    )
+    assert by_choice == ModelVariant(
+        headers={"x": "max"}, body={"seed": 2, "reasoning": {"effort": "max", "summary": "auto"}}
+    )
+    assert model.with_variant("tiny", agent) is None
+
+
+@pytest.mark.parametrize(
+    ("agent", "reason"),
+    [
+        ({"model": "acme/none"}, "is not configured so"),
+        ({"model": "acme/fast", "variant": "none"}, "is not configured so"),
+        ({"variant": "high"}, "has no model"),
+    ],
+)
+def test_an_agent_whose_model_does_not_exist_is_a_mistake(
+    agent: dict[str, str], reason: str
+) -> None:
+    """P-21: noticed before anything starts."""
+    provider = {"protocol": "openai-chat", "base_url": "http://127.0.0.1:1", "model": {"fast": {}}}
+
+    with pytest.raises(ValueError, match=reason):
+        Config.model_validate({"provider": {"acme": provider}, "agent": {"build": agent}})
+
+
+def test_an_agents_model_holds_between_the_sessions_choice_and_the_default() -> None:
+    """O-33: for sessions that chose none."""
+    models: dict[str, object] = {"fast": {}, "deep": {"variant": {"high": {}}}}
+    provider = {"protocol": "openai-chat", "base_url": "http://127.0.0.1:1", "model": models}
+    config = Config.model_validate(
+        {
+            "default_model": "acme/fast",
+            "provider": {"acme": provider},
+            "agent": {"plan": {"model": "acme/deep", "variant": "high"}},
+        }
+    )
+    deep = ModelRef(provider_id="acme", id="deep", variant="high")
+    fast = ModelRef(provider_id="acme", id="fast")
+
+    assert config.model_of("plan", None) == deep
+    assert config.model_of("plan", fast) == fast
+    assert config.model_of("build", None) == fast
+    assert config.model_of(None, None) == fast

@@ -80,8 +80,8 @@ def test_a_model_brings_its_own_headers_and_options() -> None:
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-8", "gpt-5.5", "gemini-3-pro", "anything"])
-def test_no_family_of_models_brings_words_of_its_own(model: str) -> None:
-    """O-34: every model is told the same, and nothing that the agent or the context did not say."""
+def test_a_request_adds_no_words_for_a_family_of_models(model: str) -> None:
+    """O-34: only the agent and the baseline speak, and the baseline has the base instructions."""
     request = build(
         given(CREATED, INITIALISED, promoted("msg_1", "hi")), ModelIdentity(MODEL, model)
     )

@@ -100,6 +100,7 @@ async def test_every_agent_is_listed_hidden_ones_too(client: httpx.AsyncClient) 
     assert first_rules == ["allow", "deny", "allow", "deny", "allow"]
     assert answer["data"][0]["system"] == "Be careful."
     assert answer["data"][0]["request"] == {"headers": {}, "body": {}}
+    assert "model" not in answer["data"][0]
     assert answer["location"]["directory"] == "/srv/default"
 
 

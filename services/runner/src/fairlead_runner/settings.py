@@ -71,7 +71,9 @@ class RunnerSettings:
 
     def model(self, session: Session) -> ModelRef | None:
         """The model of the next turn, if one is configured."""
-        return (session.profile.model if session.profile else None) or self.config.model_ref()
+        profile = session.profile
+        agent, model = (profile.agent, profile.model) if profile else (None, None)
+        return self.config.model_of(agent, model)
 
     def tenant(self, tenant: TenantId) -> TenantConfig:
         """The configuration of a tenant."""

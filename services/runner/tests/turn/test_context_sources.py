@@ -93,7 +93,7 @@ async def test_a_model_switch_is_one_message_and_no_new_epoch(world: World) -> N
 
 async def test_an_agent_switch_brings_its_guidance_as_a_message(world: World) -> None:
     """F-34: the baseline stays; the question names the agent of the turn."""
-    world.config["agent"]["plan"] = {}
+    world.config["agent"]["plan"] = {"system": "Plan."}
     questions = note_questions(world, DATE)
     await take_turn(world, "msg_1")
     await world.write(AgentSwitched(message_id="msg_g", agent="plan"))
@@ -121,7 +121,7 @@ async def test_agent_model_and_guidance_of_a_request_always_belong_together(
     The log refuses what was prepared for another agent or model, so no request mixes the two.
     """
     add_deep_model(world)
-    world.config["agent"]["plan"] = {}
+    world.config["agent"]["plan"] = {"system": "Plan."}
     questions = 0
 
     async def answer(body: bytes) -> bytes:

@@ -140,14 +140,39 @@ async def test_a_key_is_in_a_header_and_nowhere_else(
     assert "sk-secret" not in str(await world.events()) + caplog.text
 
 
-async def test_the_agent_brings_words_but_no_model_of_its_own(world: World) -> None:
-    """O-33: an agent has a system prompt; the model is the session's."""
+async def test_an_agent_brings_words_a_model_and_request_options_of_its_own(world: World) -> None:
+    """O-33, P-21: all of it is in the request."""
+    models = world.config["provider"]["acme"]["model"]
+    models["deep"] = {"id": "deep-1", "options": {"seed": 1, "temperature": 1}}
+    world.config["agent"]["build"] |= {
+        "model": "acme/deep",
+        "headers": {"x-agent": "build"},
+        "options": {"temperature": 0.2},
+    }
     await world.write(admitted("msg_1"))
 
     await world.drain()
 
-    assert world.provider.requests[0]["model"] == "fast-1"
+    request = world.provider.requests[0]
+    assert (request["model"], request["seed"], request["temperature"]) == ("deep-1", 1, 0.2)
+    assert world.provider.headers[0]["x-agent"] == "build"
     assert world.provider.messages()[0][1].startswith("Be careful.")
+    (started,) = (event for event in await world.events() if isinstance(event, StepStarted))
+    assert started.model.id == "deep"
+
+
+async def test_the_model_that_a_session_chose_holds_before_the_agents_own(world: World) -> None:
+    """O-33: the options of the agent are applied to it all the same."""
+    models = world.config["provider"]["acme"]["model"]
+    models["deep"] = {"id": "deep-1"}
+    world.config["agent"]["build"] |= {"model": "acme/deep", "options": {"seed": 7}}
+    chosen = ModelRef(provider_id="acme", id="fast")
+    await world.write(ModelSwitched(message_id="msg_m", model=chosen), admitted("msg_1"))
+
+    await world.drain()
+
+    assert world.provider.requests[0]["model"] == "fast-1"
+    assert world.provider.requests[0]["seed"] == 7
 
 
 async def test_an_attachment_that_is_no_data_is_told_to_the_model_and_blocks_no_later_turn(

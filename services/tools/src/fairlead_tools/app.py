@@ -96,7 +96,7 @@ class ToolsService:
                 eventlog,
                 self.registry,
                 config.tools,
-                CallPolicy(config.rules, config.roots, config.quota_policy),
+                CallPolicy(config.rules, config.roots, config.quota_policy, config.agent_model),
             )
             records = ToolRecords(
                 eventlog.tool_registrations, self.registry, partial(tool_from_record, eventlog)

@@ -420,7 +420,6 @@ async def test_the_catalogue_is_the_agents(harness: Harness) -> None:
         ("build", "read", ".env.local", "ask"),
         ("build", "read", ".env.example", "allow"),
         ("build", "question", "*", "allow"),
-        ("build", "plan_exit", "*", "deny"),
         ("plan", "question", "*", "allow"),
         ("plan", "edit", "src/a.py", "deny"),
         ("plan", "edit", ".fairlead/plans/a.md", "allow"),

@@ -8,9 +8,12 @@ from pydantic_core import from_json, to_json
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_schema import subjects
+from fairlead_schema.catalog import ModelRef
 from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable, SessionNotFound
 from fairlead_schema.events import (
+    AgentSwitched,
     BudgetSet,
+    ModelSwitched,
     PromptAdmitted,
     SessionCreated,
     SessionEvent,
@@ -94,6 +97,41 @@ async def test_a_session_is_made_and_prompted_once(harness: Harness) -> None:
     assert create["budget"] == {"cost": 2.0}
     assert prompt["id"] == first_prompt(create["id"])
     assert prompt["prompt"] == {"text": "look around"}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "own", "gets"),
+    [
+        (None, {}, None),
+        ("fast", {}, "fast"),
+        (None, {"build": "deep"}, "deep"),
+        ("fast", {"build": "deep"}, "fast"),
+        ("fast", {"general": "tiny"}, None),
+    ],
+)
+async def test_a_child_gets_the_model_of_its_parent_unless_its_agent_has_one(
+    harness: Harness, chosen: str | None, own: dict[str, str], gets: str | None
+) -> None:
+    """O-33, P-21: a child that names none is given its agent's own."""
+    switched = (AgentSwitched(message_id="msg_g", agent="build"),)
+    model = (
+        (ModelSwitched(message_id="msg_m", model=ModelRef(provider_id="acme", id=chosen)),)
+        if chosen
+        else ()
+    )
+    await harness.write(*switched, *model, CALLED)
+    ingest = Ingest(harness)
+
+    def agent_model(agent: str | None) -> ModelRef | None:
+        return ModelRef(provider_id="acme", id=own[agent]) if agent in own else None
+
+    attendant = Subagents(
+        harness.eventlog, CallLog(harness.eventlog), depth_max=3, agent_model=agent_model
+    )
+    await attendant.attend(CONTEXT, WORK)
+
+    (_, create), *_ = ingest.commands
+    assert create.get("model", {}).get("id") == gets
 
 
 async def test_a_child_is_created_for_the_principal_of_its_parent(harness: Harness) -> None:

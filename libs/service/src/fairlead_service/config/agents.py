@@ -3,12 +3,13 @@
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
+from fairlead_schema.catalog import ModelRef
 from fairlead_schema.permission import Effect, PermissionRule
-from fairlead_service.config.section import Section
+from fairlead_service.config.section import Directory, Section
 
 # Only the resources of these actions are paths. A shell expands `~` itself.
 _PATHS: Final = frozenset({"external_directory", "read", "edit"})
@@ -17,6 +18,11 @@ _HOMES: Final = ("~", "$HOME")
 
 class AgentConfig(Section):
     system: str | None = None
+    instructions_file: Directory | None = None
+    model: str | None = Field(default=None, pattern=r"^[^/]+/.+$")
+    variant: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict)
     description: str | None = None
     steps: int | None = Field(default=None, gt=0)
     mode: Literal["subagent", "primary", "all"] = "primary"
@@ -24,6 +30,13 @@ class AgentConfig(Section):
     permissions: tuple[PermissionRule, ...] = ()
     recovery: Literal["auto", "ask", "hold"] | None = None
     disabled: bool = False
+
+    def model_ref(self) -> ModelRef | None:
+        """The agent's own model, which holds unless the session has chosen one."""
+        if self.model is None:
+            return None
+        provider_id, model_id = self.model.split("/", 1)
+        return ModelRef(provider_id=provider_id, id=model_id, variant=self.variant)
 
 
 def _rule(action: str, resource: str, effect: Effect) -> PermissionRule:
@@ -47,8 +60,6 @@ DEFAULTS: Final = (
     _rule("mcp:*", "*", "ask"),
     *_OUTSIDE,
     _rule("question", "*", "deny"),
-    _rule("plan_enter", "*", "deny"),
-    _rule("plan_exit", "*", "deny"),
     *_SECRETS,
 )
 DENY_ALL: Final = (_rule("*", "*", "deny"),)
@@ -66,11 +77,7 @@ _LOOKING: Final = (
 BUILT_IN: Final[Mapping[str, AgentConfig]] = {
     "build": AgentConfig(
         description="Works on the project with every tool there is.",
-        permissions=(
-            *DEFAULTS,
-            _rule("question", "*", "allow"),
-            _rule("plan_enter", "*", "allow"),
-        ),
+        permissions=(*DEFAULTS, _rule("question", "*", "allow")),
     ),
     "plan": AgentConfig(
         description="Thinks a change through and writes it down as a plan; changes nothing else.",
@@ -78,7 +85,6 @@ BUILT_IN: Final[Mapping[str, AgentConfig]] = {
             *_LOOKING,
             _rule("question", "*", "allow"),
             _rule("todowrite", "*", "allow"),
-            _rule("plan_exit", "*", "allow"),
             # The other sub-agents may run commands.
             _rule("task", "explore", "allow"),
             _rule("edit", ".fairlead/plans/*.md", "allow"),

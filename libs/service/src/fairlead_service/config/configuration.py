@@ -93,6 +93,17 @@ class Config(Section):
             raise ValueError(f"default_model {self.default_model!r} has no [provider] section")
         return self
 
+    @model_validator(mode="after")
+    def _models_of_agents_exist(self) -> Self:
+        for name, agent in self.agent.items():
+            ref = agent.model_ref()
+            model = None if ref is None else self.model(ref)
+            if ref is not None and (model is None or model.with_variant(ref.variant) is None):
+                raise ValueError(f"agent.{name}: model {agent.model!r} is not configured so")
+            if ref is None and agent.variant is not None:
+                raise ValueError(f"agent.{name}: variant {agent.variant!r} has no model")
+        return self
+
     @cached_property
     def agents(self) -> dict[str, AgentConfig]:
         """Every agent, built in or configured, with all its rules in force."""
@@ -158,6 +169,15 @@ class Config(Section):
             return ModelRef(provider_id=provider_id, id=model_id)
         newest = max(self.models(), key=lambda entry: entry[1].released or date.min, default=None)
         return None if newest is None else newest[0]
+
+    def model_of(self, agent: str | None, chosen: ModelRef | None) -> ModelRef | None:
+        """The model of a session: the chosen one, else the agent's own, else the default (O-33)."""
+        return chosen or self.agent_model(agent) or self.model_ref()
+
+    def agent_model(self, agent: str | None) -> ModelRef | None:
+        """The model that an agent has of its own, if it has one."""
+        config = self.agents.get(self.agent_name(agent))
+        return None if config is None else config.model_ref()
 
     def agent_name(self, chosen: str | None) -> str:
         """The agent of a session: the chosen one, else the default, else the first selectable one."""

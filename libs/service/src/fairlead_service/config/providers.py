@@ -53,6 +53,13 @@ class ModelVariant(Section):
     headers: dict[str, str] = Field(default_factory=dict)
     body: dict[str, Any] = Field(default_factory=dict)
 
+    def overlaid(self, *overlays: "ModelVariant") -> "ModelVariant":
+        """The variant with others over it, the last one on top."""
+        headers, body = self.headers, self.body
+        for overlay in overlays:
+            headers, body = headers | overlay.headers, _merge_tables(body, overlay.body)
+        return ModelVariant(headers=headers, body=body)
+
 
 class ModelConfig(Section):
     id: str | None = None
@@ -74,20 +81,24 @@ class ModelConfig(Section):
             raise ValueError(f"default_variant {self.default_variant!r} has no [variant] section")
         return self
 
-    def with_variant(self, variant: str | None) -> ModelVariant | None:
+    def with_variant(
+        self, variant: str | None, agent: ModelVariant | None = None
+    ) -> ModelVariant | None:
         """The headers and body of a variant merged over the model's own. None: no such variant.
 
-        No variant, or `default`, means the model's default variant (O-31).
+        No variant, or `default`, means the model's default variant (O-31). What an `agent` adds
+        overrides the model and its default variant; a variant that somebody chose overrides the agent.
         """
         name = variant or DEFAULT_VARIANT
-        if name == DEFAULT_VARIANT and name not in self.variant:
+        is_chosen = name != DEFAULT_VARIANT
+        if not is_chosen and name not in self.variant:
             name = self.default_variant or DEFAULT_VARIANT
-        chosen = self.variant.get(name)
-        if chosen is None and name != DEFAULT_VARIANT:
+        overlay = self.variant.get(name)
+        if overlay is None and name != DEFAULT_VARIANT:
             return None
-        chosen = chosen or ModelVariant()
-        body = _merge_tables(self.options, chosen.body)
-        return ModelVariant(headers=self.headers | chosen.headers, body=body)
+        own = ModelVariant(headers=self.headers, body=self.options)
+        overlay, agent = overlay or ModelVariant(), agent or ModelVariant()
+        return own.overlaid(agent, overlay) if is_chosen else own.overlaid(overlay, agent)
 
 
 class ProviderConfig(Section):

@@ -130,6 +130,7 @@ class RunnerConfig(Section):
     retry_base_s: float = Field(default=0.5, ge=0)
     retry_delay_max_s: float = Field(default=300.0, ge=0)
     park_after_s: float = Field(default=5.0, ge=0)
+    instructions_file: Directory | None = None
 
     @model_validator(mode="after")
     def _heartbeat_fits_deadline(self) -> Self:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
 from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.turn.agent_instructions import agent_instructions
 from fairlead_runner.turn.context_observer import ObservedLocation, build_question
 from fairlead_runner.turn.model_target import ModelTarget
 from fairlead_schema.context import ContextSample, ObserveContext
@@ -121,4 +122,6 @@ class Boundary:
         return self._seen[1]
 
     def _sample(self, seen: ObservedLocation) -> ContextSample:
-        return add_session_sources(seen.sample, self._context.settings.model(self._writer.session))
+        settings, session = self._context.settings, self._writer.session
+        instructions = agent_instructions(settings.config, session)
+        return add_session_sources(seen.sample, settings.model(session), instructions)

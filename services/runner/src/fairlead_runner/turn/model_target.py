@@ -9,7 +9,7 @@ from fairlead_llm.transport import Transport
 from fairlead_schema.catalog import ModelRef
 from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.configuration import Config
-from fairlead_service.config.providers import ProviderConfig, Rates
+from fairlead_service.config.providers import ModelVariant, ProviderConfig, Rates
 from fairlead_session.compaction.compaction import Window
 from fairlead_session.state.session import Session
 from fairlead_session.turn.request import ModelIdentity
@@ -35,17 +35,18 @@ class ModelTarget:
 def resolve_model(config: Config, session: Session) -> ModelTarget:
     """The agent, model and endpoint of the next turn. Raises ModelNotConfigured."""
     assert session.profile is not None, "a session that drains was created"
-    ref = session.profile.model or config.model_ref()
+    name = config.agent_name(session.profile.agent)
+    agent = config.agents.get(name, AgentConfig())
+    ref = config.model_of(name, session.profile.model)
     if ref is None:
         raise ModelNotConfigured("no model: configure one, and set default_model in fairlead.toml")
     provider, model = config.provider.get(ref.provider_id), config.model(ref)
     if provider is None or model is None:
         raise ModelNotConfigured(f"model {ref.provider_id}/{ref.id} is not configured")
-    request = model.with_variant(ref.variant)
+    own = ModelVariant(headers=agent.headers, body=agent.options)
+    request = model.with_variant(ref.variant, own)
     if request is None:
         raise ModelNotConfigured(f"model {ref.provider_id}/{ref.id} has no variant {ref.variant}")
-    name = config.agent_name(session.profile.agent)
-    agent = config.agents.get(name, AgentConfig())
     return ModelTarget(
         agent=name,
         identity=ModelIdentity(

@@ -63,7 +63,9 @@ class CallLifecycle:
             self._quotas.outputs,
             hurry_s=timings.store_hurry_s,
         )
-        self.subagents = Subagents(eventlog, self._log, depth_max=settings.depth_max)
+        self.subagents = Subagents(
+            eventlog, self._log, depth_max=settings.depth_max, agent_model=policy.agent_model
+        )
         peers = PeerLiveness(worker, eventlog.liveness, second_look_s=timings.second_look_s)
         decider = BeginDecider(peers, eventlog, registry, self._outputs, policy, self._quotas)
         private = open_private_directory(settings.spool_dir)

@@ -25,6 +25,7 @@ from fairlead_session.people.permission import (
 )
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
+from fairlead_tools.calls.subagents import AgentModel, no_model
 from fairlead_tools.registry.outcome import error_text, tool_crash, tool_failure
 from fairlead_tools.registry.registry import PreparedCall
 from fairlead_tools.registry.tool import CallContext, CallFailed, MayRead
@@ -51,6 +52,8 @@ class CallPolicy:
     rules: AgentRules
     roots: TenantRoots = EVERYWHERE
     quotas: QuotaPolicy = ALLOW_ALL
+    agent_model: AgentModel = no_model
+    """The model that an agent has of its own. A sub-agent without one gets the model of its parent."""
 
 
 @dataclass(frozen=True, slots=True)

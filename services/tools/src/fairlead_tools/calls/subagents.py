@@ -5,12 +5,14 @@ a worker that repeats it finds what exists (docs/adr/0015).
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.service_command import send_service_command
 from fairlead_schema import subjects
+from fairlead_schema.catalog import ModelRef
 from fairlead_schema.errors import Refused
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
@@ -39,13 +41,30 @@ class SubagentTask:
     prompt: str
 
 
+AgentModel: TypeAlias = Callable[[str | None], ModelRef | None]
+"""Names the model that an agent has of its own."""
+
+
+def no_model(_agent: str | None) -> ModelRef | None:
+    """Name no model: every agent works on the session's."""
+    return None
+
+
 class Subagents:
     """Creates the children of calls, reads their answers, and stops them."""
 
-    def __init__(self, eventlog: EventLog, log: CallLog, *, depth_max: int) -> None:
+    def __init__(
+        self,
+        eventlog: EventLog,
+        log: CallLog,
+        *,
+        depth_max: int,
+        agent_model: AgentModel = no_model,
+    ) -> None:
         self._requests = eventlog.requests
         self._log = log
         self._depth_max = depth_max
+        self._agent_model = agent_model
 
     async def attend(self, context: CallContext, task: SubagentTask) -> Outcome | None:
         """Create and prompt the child of a call, unless that is done; its answer, if there is one.
@@ -92,7 +111,7 @@ class Subagents:
         The child works for the principal of its parent, so it counts for the root's principal.
         """
         assert parent.profile is not None, "a session with calls was created"
-        limits, model = remaining_budget(parent), parent.profile.model
+        limits = remaining_budget(parent)
         budget = {"cost": limits.cost, "tokens": limits.tokens}
         create: dict[str, Any] = {
             "id": child,
@@ -101,7 +120,8 @@ class Subagents:
             "parentID": context.at.session_id,
             "budget": {limit: left for limit, left in budget.items() if left is not None},
         }
-        if model is not None:
+        model = parent.profile.model or self._agent_model(parent.profile.agent)
+        if model is not None and self._agent_model(task.agent) is None:
             create["model"] = model.wire()
         by = parent.profile.created_by
         await self._start(context.at.tenant, "session.create", create, by=by)

@@ -14,6 +14,7 @@ from fairlead_schema.catalog import AgentInfo, RequestOverlay
 from fairlead_schema.location import LocationInfo
 from fairlead_schema.model import Model
 from fairlead_service.config import providers
+from fairlead_service.config.agents import AgentConfig
 
 
 class ModelApi(Model):
@@ -99,8 +100,22 @@ class ModelsAnswer(Model):
 
 async def _agents(request: ApiRequest[LocationQuery, EmptyInput]) -> Response:
     agents = request.runtime.settings.agents
-    data = tuple(AgentInfo(id=id_, **dict(agent)) for id_, agent in agents.items())
+    data = tuple(_agent(id_, agent) for id_, agent in agents.items())
     return answer(AgentsAnswer(location=select_location(request), data=data))
+
+
+def _agent(id_: str, agent: AgentConfig) -> AgentInfo:
+    return AgentInfo(
+        id=id_,
+        model=agent.model_ref(),
+        request=RequestOverlay(headers=_hide_values(agent.headers), body=agent.options),
+        system=agent.system,
+        description=agent.description,
+        mode=agent.mode,
+        hidden=agent.hidden,
+        steps=agent.steps,
+        permissions=agent.permissions,
+    )
 
 
 async def _models(request: ApiRequest[LocationQuery, EmptyInput]) -> Response:

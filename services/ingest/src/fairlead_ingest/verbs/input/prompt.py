@@ -109,7 +109,8 @@ def _check_model(context: CommandContext, session: Session) -> None:
     """Raises SessionNotFound, or InvalidRequest if no model is selected or configured."""
     if session.profile is None:
         raise SessionNotFound(session.id)
-    if session.profile.model is None and context.settings.default_model is None:
+    profile = session.profile
+    if context.settings.config.model_of(profile.agent, profile.model) is None:
         raise InvalidRequest("No model: set default_model in fairlead.toml", field="model")
 
 
