@@ -15,6 +15,7 @@ import nkeys
 from typing_extensions import override
 
 from fairlead_eventlog.errors import CredentialsRefused, CredentialsUnusable, LogUnavailable
+from fairlead_eventlog.jetstream.light_import import allow_web_sockets
 from fairlead_eventlog.jetstream.thin.thin_client import ThinClient
 from fairlead_schema.identity.nats_address import NatsAddress, redact_url
 
@@ -114,6 +115,7 @@ async def open_client(
         else:
             log.debug("NATS error", extra={"reason": reason})
 
+    allow_web_sockets(address.servers)
     client.nkey_file = address.nkey_file
     client.demands_tls = address.demands_tls
     connection = client.connect(

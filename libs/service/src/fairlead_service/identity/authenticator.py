@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import override
 
@@ -11,11 +11,12 @@ from fairlead_schema.identity.principal import LOCAL, Principal
 from fairlead_service.audit import audit
 from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.configuration import ConfigError
-from fairlead_service.identity.jwks import JwksFile, JwksUrl, KeySource
 from fairlead_service.identity.keys import KeyRing, is_key, parse_key_ring
-from fairlead_service.identity.tokens import TokenRules, TokenVerifier, parse_deny_list
 from fairlead_service.identity.watched_file import FileUnusable, WatchedFile
 from fairlead_service.ids import now_ms
+
+if TYPE_CHECKING:
+    from fairlead_service.identity.tokens import TokenVerifier
 
 HOW_TO_CONFIGURE = (
     "configure [auth] keys_file (write it with `fairlead token create --keys-file FILE`)"
@@ -41,7 +42,7 @@ class OpenAuthenticator(Authenticator):
 class TokenAuthenticator(Authenticator):
     """Static keys and tokens, whichever are configured."""
 
-    def __init__(self, keys: WatchedFile[KeyRing] | None, tokens: TokenVerifier | None) -> None:
+    def __init__(self, keys: WatchedFile[KeyRing] | None, tokens: "TokenVerifier | None") -> None:
         self._keys = keys
         self._tokens = tokens
 
@@ -87,25 +88,10 @@ def audit_key_changes(old: KeyRing, new: KeyRing) -> None:
         audit("token.remove", "allowed", tenant=old.entries[id_].tenant, resource=id_)
 
 
-def _token_verifier(config: AuthConfig) -> TokenVerifier | None:
+def _token_verifier(config: AuthConfig) -> "TokenVerifier | None":
     if config.issuer is None:
         return None
-    assert config.audience is not None, "the configuration asks for both"
-    rules = TokenRules(
-        config.issuer,
-        config.audience,
-        config.algorithms,
-        config.tenant_claim,
-        config.roles_claim,
-    )
-    denied = None
-    if config.deny_file is not None:
-        denied = WatchedFile(Path(config.deny_file), parse_deny_list)
-    return TokenVerifier(rules, _key_source(config), denied)
+    # Signatures need 10 MB of libraries, which a server of keys alone does not load.
+    from fairlead_service.identity.configured_tokens import build_verifier  # noqa: PLC0415
 
-
-def _key_source(config: AuthConfig) -> KeySource:
-    if config.jwks_file is not None:
-        return JwksFile(Path(config.jwks_file))
-    assert config.jwks_url is not None, "the configuration asks for one of both"
-    return JwksUrl(config.jwks_url)
+    return build_verifier(config)

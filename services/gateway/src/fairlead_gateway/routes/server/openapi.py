@@ -1,6 +1,7 @@
 """`GET /openapi.json`: the description of this API."""
 
 from collections.abc import Sequence
+from functools import cache
 
 import orjson
 from starlette.requests import Request
@@ -16,11 +17,14 @@ PATH = "/openapi.json"
 
 
 def route(operations: Sequence[AnyOperation]) -> Route:
-    """The route that serves the document. The document is generated once."""
-    body = orjson.dumps(document(operations))
+    """The route that serves the document, which is generated once, when somebody asks."""
+
+    @cache
+    def body() -> bytes:
+        return orjson.dumps(document(operations))
 
     async def endpoint(request: Request) -> Response:
         set_route(request.scope, PATH)
-        return Response(body, media_type=JSON)
+        return Response(body(), media_type=JSON)
 
     return Route(PATH, endpoint)
