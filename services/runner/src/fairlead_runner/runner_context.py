@@ -78,5 +78,5 @@ def build_context(
             config.quota_policy,
             on_unknown=QUOTA_UNKNOWN.inc,
         ),
-        lowered_histories=LoweredHistories(),
+        lowered_histories=LoweredHistories(sessions_max=config.runner.cache_sessions_max),
     )

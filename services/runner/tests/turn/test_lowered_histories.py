@@ -16,7 +16,7 @@ def at(number: int) -> Address:
 
 
 def test_the_least_recently_written_history_goes_first() -> None:
-    histories = LoweredHistories(units_max=250)
+    histories = LoweredHistories(sessions_max=9, units_max=250)
     for number in range(3):
         histories.put(at(number), replace(HISTORY, units=100))
 
@@ -26,7 +26,7 @@ def test_the_least_recently_written_history_goes_first() -> None:
 
 
 def test_a_history_replaces_the_one_before() -> None:
-    histories = LoweredHistories(units_max=250)
+    histories = LoweredHistories(sessions_max=9, units_max=250)
     for units in (100, 150, 200):
         histories.put(at(1), replace(HISTORY, units=units))
     histories.put(at(2), replace(HISTORY, units=50))
@@ -38,7 +38,15 @@ def test_a_history_replaces_the_one_before() -> None:
 
 
 def test_a_history_beyond_the_whole_budget_is_not_kept() -> None:
-    histories = LoweredHistories(units_max=250)
+    histories = LoweredHistories(sessions_max=9, units_max=250)
     histories.put(at(1), replace(HISTORY, units=300))
 
     assert histories.get(at(1)) is None
+
+
+def test_many_short_histories_are_bounded_by_their_number() -> None:
+    histories = LoweredHistories(sessions_max=2)
+    for number in range(3):
+        histories.put(at(number), replace(HISTORY, units=1))
+
+    assert [histories.get(at(number)) is None for number in range(3)] == [True, False, False]

@@ -70,7 +70,7 @@ class RunningQuota:
             if reached is not None:
                 return QuotaWait(reached, wait_s(self._note_waiting(holder, work)))
         for holder in holders:
-            self._waiting.get(holder, {}).pop(work, None)
+            self._forget_waiting(holder, work)
             self._running.setdefault(holder, {})[work] = time.monotonic()
         return None
 
@@ -106,6 +106,13 @@ class RunningQuota:
         if allowed is None or used < allowed:
             return None
         return QuotaReached(self._quota, used, allowed, holder.kind)
+
+    def _forget_waiting(self, holder: QuotaHolder, work: Hashable) -> None:
+        waiting = self._waiting.get(holder)
+        if waiting is not None:
+            waiting.pop(work, None)
+            if not waiting:
+                del self._waiting[holder]
 
     def _note_waiting(self, holder: QuotaHolder, work: Hashable) -> int:
         """Note that work waits; the answer is how much of the holder's work waits here."""

@@ -103,8 +103,8 @@ class GatewayConfig(Section):
 
 
 class IngestConfig(Section):
-    cache_sessions_max: int = Field(default=4096, gt=0)
-    cache_bytes_max: int = Field(default=256 * 1024 * 1024, gt=0)
+    cache_sessions_max: int = Field(default=1024, gt=0)
+    cache_bytes_max: int = Field(default=64 * 1024 * 1024, gt=0)
     followed_sessions_max: int = Field(default=1024, ge=0)
     pending_inputs_max: int = Field(default=1000, gt=0)
     prompt_bytes_max: int = Field(default=768 * 1024, gt=0)
@@ -116,8 +116,8 @@ class RunnerConfig(Section):
     ping_timeout_s: float = Field(default=0.5, gt=0)
     observe_timeout_s: float = Field(default=5.0, gt=0)
     sessions_max: int = Field(default=256, gt=0)
-    cache_sessions_max: int = Field(default=4096, gt=0)
-    cache_bytes_max: int = Field(default=256 * 1024 * 1024, gt=0)
+    cache_sessions_max: int = Field(default=512, gt=0)
+    cache_bytes_max: int = Field(default=64 * 1024 * 1024, gt=0)
     snapshot_events: int = Field(default=200, gt=0)
     grace_s: float = Field(default=20.0, gt=0)
     turns_max: int = Field(default=25, gt=0)

@@ -11,10 +11,14 @@ UNITS_MAX: Final = 64 * 1024 * 1024
 
 
 class LoweredHistories:
-    """The last lowered history of each session, within a budget. A lost one is built again."""
+    """The last lowered history of each session, within a budget. A lost one is built again.
 
-    def __init__(self, *, units_max: int = UNITS_MAX) -> None:
+    A short history takes many times its length in memory, so that their number counts too.
+    """
+
+    def __init__(self, *, sessions_max: int, units_max: int = UNITS_MAX) -> None:
         self._units_max = units_max
+        self._sessions_max = sessions_max
         self._units = 0
         self._histories: OrderedDict[Address, LoweredHistory] = OrderedDict()
 
@@ -27,7 +31,7 @@ class LoweredHistories:
         self._drop(at)
         self._histories[at] = history
         self._units += history.units
-        while self._units > self._units_max:
+        while self._units > self._units_max or len(self._histories) > self._sessions_max:
             self._drop(next(iter(self._histories)))
 
     def _drop(self, at: Address) -> None:

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 ANSWER_BYTES_MAX: Final = 64 * 1024
 SOURCES_MAX: Final = 32
+TENANTS_MAX: Final = 10_000
 # A registration by another worker is seen here after this long.
 FRESH_S: Final = 1.0
 
@@ -110,6 +111,8 @@ class RegisteredSources:
         bodies = await self._eventlog.sources.get_all(tenant)
         parsed = map(_parse_registration, bodies.values())
         sources = tuple(source for source in parsed if source is not None)
+        if len(self._known) >= TENANTS_MAX:
+            self._known.clear()
         self._known[tenant] = _KnownSources(time.monotonic(), sources)
         return sources
 

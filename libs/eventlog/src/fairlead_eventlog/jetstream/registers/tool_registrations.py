@@ -13,6 +13,8 @@ from fairlead_eventlog.streams import REGISTRATIONS
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import TOOLS_CHANGED
 
+# A change that was forgotten is shown a moment later, by a replica that has caught up.
+ANNOUNCED_MAX: Final = 1_000
 REMOVED: Final = 0
 # How long a server may lag behind a change that was announced.
 LAG_S: Final = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -49,12 +51,21 @@ class JetStreamToolRegistrations:
     async def watch(self, on_change: OnToolsChanged) -> None:
         def receive(msg: InboundMessage) -> None:
             tenant, key, sequence = msg.data.decode().split(" ")
-            self._announced.setdefault(tenant, {})[key] = int(sequence)
+            self._expect(tenant, key, int(sequence))
             on_change(tenant)
 
         await self._link.listen(TOOLS_CHANGED, receive)
         # Without a connection nobody hears of changes.
         self._link.on_reconnect(lambda: on_change(None))
+
+    def _expect(self, tenant: TenantId, key: str, sequence: int) -> None:
+        """Remember a change until a read shows it. Some processes never read, so there is a limit."""
+        if (
+            len(self._announced) >= ANNOUNCED_MAX
+            or len(self._announced.get(tenant, ())) >= ANNOUNCED_MAX
+        ):
+            self._announced.clear()
+        self._announced.setdefault(tenant, {})[key] = sequence
 
     async def _announce(self, tenant: TenantId, key: str, sequence: int) -> None:
         """Tell everybody. Once the server has the message, it reaches each process before later ones."""

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 FRESH_S: Final = 0.5
 TOOLS_MAX: Final = 256
+TENANTS_MAX: Final = 10_000
 RECORD_BYTES_MAX: Final = 192 * 1024
 # An expired record is deleted this much later, because the clocks of workers may differ.
 SWEEP_MS: Final = 60 * 60 * 1000
@@ -114,6 +115,8 @@ class ToolRecords:
             )
             return
         if changes == self._changes:
+            if len(self._read_at) >= TENANTS_MAX:
+                self._read_at.clear()
             self._read_at[tenant] = time.monotonic()
         if records != self._known.get(tenant, ()):
             self._known[tenant] = records
