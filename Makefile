@@ -4,7 +4,7 @@ RUN := $(UV) run --locked --no-sync
 # Tests and packages are compiled once, also where the environment forbids it: that halves the collection.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: check sync format lint types layers unit integration test demo up bench coverage chaos cluster slow soak growth sbom audit
+.PHONY: check sync format lint types layers unit integration test demo up bench memory coverage chaos cluster slow soak growth sbom audit
 
 # Four checks at once: they share two cores, and one runs while another waits.
 check: $(filter .tools/bin/uv,$(UV))
@@ -50,6 +50,10 @@ up: sync
 
 bench: sync
 	$(RUN) fairlead bench
+
+# make memory TURNS=10000 SOLO=--solo: the memory of each process over many turns.
+memory: sync
+	$(RUN) fairlead bench memory --turns $(or $(TURNS),10000) $(SOLO)
 
 coverage: sync
 	$(RUN) python -m tests.tidy.coverage_table --write

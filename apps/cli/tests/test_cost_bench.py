@@ -8,6 +8,8 @@ from fairlead_cli.bench.cost.process_usage import ProcessorUsage, difference, re
 from fairlead_cli.bench.cost.report import LoadCost, loads, measure
 from fairlead_cli.bench.cost.run import open_target
 from fairlead_cli.bench.cost.server_counts import count_published
+from fairlead_cli.bench.memory.resident import read_memory
+from fairlead_cli.bench.memory.soak import MemorySample, MemorySoak
 
 UNITS = 40
 WARM = 16
@@ -57,3 +59,22 @@ def test_the_usage_of_a_process_grows_with_its_work() -> None:
     assert total > 0
     assert used["here"].cpu_ms > 1
     assert used["nobody"] == ProcessorUsage()
+
+
+def test_the_growth_of_memory_leaves_out_the_warm_up() -> None:
+    soak = MemorySoak(100, [MemorySample(0, {"runner-0": 50.0}, None)])
+    soak.samples += [
+        MemorySample(turns, {"runner-0": rss}, 300.0)
+        for turns, rss in ((20, 100.0), (60, 104.0), (100, 105.0))
+    ]
+
+    assert soak.growth("runner-0") == 1.05
+    assert soak.to_json()["growth"] == {"runner-0": 1.05}
+
+
+def test_the_memory_of_this_process_is_read() -> None:
+    memory = read_memory(os.getpid())
+
+    assert memory.rss > 10
+    assert memory.pss is not None
+    assert 0 < memory.pss <= memory.rss

@@ -11,11 +11,13 @@ from fairlead_cli import terminal
 from fairlead_cli.bench.cost.report import LoadCost
 from fairlead_cli.bench.cost.run import run_cost
 from fairlead_cli.bench.cost.server_counts import ServerCounts
+from fairlead_cli.bench.memory.soak import MemorySample, run_soak
 from fairlead_cli.bench.streams.suite import run_stream_suite
 from fairlead_cli.bench.suite import Results, run_scale_out, run_suite
 
 DEFAULT = Path(".bench/bench.json")
 DEFAULT_COST = Path(".bench/cost.json")
+DEFAULT_MEMORY = Path(".bench/memory.json")
 DEFAULT_STREAMS = Path(".bench/streams.json")
 
 
@@ -23,15 +25,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("all", "cost", "streams"),
+        choices=("all", "cost", "memory", "streams"),
         default="all",
         help="all: throughput and latency; cost: processor time and counts of one turn; "
+        "memory: the memory of each process over many turns; "
         "streams: 2,000 clients of 2,000 sessions, 500 clients of one (all)",
     )
     parser.add_argument("--out", type=Path, help=f"JSON file ({DEFAULT}; the others beside it)")
     parser.add_argument(
-        "--solo", action="store_true", help="cost: with all services in one process"
+        "--solo", action="store_true", help="cost, memory: with all services in one process"
     )
+    parser.add_argument("--turns", type=int, default=10_000, help="memory: how many turns (10000)")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="factor for the number of samples (1.0)"
     )
@@ -47,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
     """Measure with a sync of every commit to disk, and again without it; or measure the cost."""
     if args.what == "cost":
         return _run_cost(args)
+    if args.what == "memory":
+        return _run_memory(args)
     if args.what == "streams":
         return _run_streams(args)
     console = terminal.stderr_console()
@@ -67,6 +73,23 @@ def _run_cost(args: argparse.Namespace) -> int:
     costs = uvloop.run(run_cost(scale=args.scale, progress=console.print, solo=args.solo))
     _show_costs(costs)
     _write(args.out or DEFAULT_COST, [cost.to_json() for cost in costs])
+    return 0
+
+
+def _run_memory(args: argparse.Namespace) -> int:
+    out = terminal.stdout_console()
+
+    def show(sample: MemorySample) -> None:
+        each = ", ".join(f"{label} {rss:.0f}" for label, rss in sample.rss.items())
+        shared = "" if sample.pss is None else f"; services, shared pages once: {sample.pss:.0f}"
+        out.print(f"{sample.turns:>6} turns, MiB: {each}{shared}", soft_wrap=True)
+
+    soak = uvloop.run(run_soak(turns=args.turns, solo=args.solo, progress=show))
+    grid = terminal.table("process", "end / after the warm-up")
+    for label in soak.samples[-1].rss:
+        grid.add_row(label, f"{soak.growth(label):.2f}")
+    out.print(grid)
+    _write(args.out or DEFAULT_MEMORY, [soak.to_json()])
     return 0
 
 

@@ -1,0 +1,1 @@
+"""The memory of each process over many turns: it must not grow."""
