@@ -39,6 +39,10 @@ def test_without_room_for_the_newest_entry_there_is_nothing_to_send() -> None:
     assert fit_entries(("x" * 5_000, "y" * 5_000), 50) == ()
 
 
+def test_nothing_stays_nothing_without_any_room() -> None:
+    assert fit_entries((), -1) == ()
+
+
 @PROPERTY
 @given(st.lists(st.text(alphabet="aé😀\n", max_size=3_000), max_size=12), st.integers(-50, 3_000))
 def test_the_result_always_fits(texts: list[str], tokens_max: int) -> None:

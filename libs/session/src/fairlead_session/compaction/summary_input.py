@@ -16,7 +16,7 @@ _NOTE_LENGTH: Final = 60
 
 def fit_entries(entries: tuple[str, ...], tokens_max: int) -> tuple[str, ...]:
     """The entries, shortened to about so many tokens. Empty if not even the newest one fits."""
-    if sum(map(tokens, entries)) <= tokens_max:
+    if not entries or sum(map(tokens, entries)) <= tokens_max:
         return entries
     length_max = tokens_max * _CHARACTERS_PER_TOKEN
     cap = _largest_cap(entries, length_max)
