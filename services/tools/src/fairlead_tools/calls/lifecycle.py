@@ -84,6 +84,9 @@ class CallLifecycle:
             async with self._begin.speculate(request) as speculation:
                 after, begun = await self._begin.begin(request, speculation)
                 if not isinstance(begun, Ready):
+                    if speculation.ready is not None:
+                        # A run that nobody wants must not store an output behind a purge.
+                        await self._run.close(speculation.ready)
                     return await self._settle.finish(request, after, begun)
                 result = await self._run.run(begun, after.state.seq)
                 return await self._settle.settle_run(request.at, begun.call, result, after)
