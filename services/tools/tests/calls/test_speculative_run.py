@@ -16,7 +16,9 @@ from fairlead_schema.events import (
     PermissionAsked,
     PermissionReplied,
     SessionEvent,
+    ToolCalled,
     ToolFailed,
+    ToolInputStarted,
     ToolProgressed,
     ToolStarted,
     ToolSucceeded,
@@ -307,6 +309,79 @@ async def test_a_speculative_run_that_nobody_wants_any_more_is_cancelled(harness
         await wait_until(lambda: not harness.jobs)
 
     assert gate.cancelled == 1
+
+
+@pytest.mark.parametrize("retry", ["pure", "once"])
+async def test_the_calls_of_one_turn_read_nothing_though_they_assume_one_head(
+    harness: Harness, retry: RetryClass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-01, E-02: what the worker itself wrote since is all that their snapshots lack."""
+    echo_tool = tool(retry=retry)
+    harness.registry.register(echo_tool)
+    await harness.write(
+        *(
+            event
+            for number in range(4)
+            for event in (
+                ToolInputStarted(
+                    assistant_message_id="msg_a", call_id=f"call_{number}", name=echo_tool.name
+                ),
+                ToolCalled(
+                    assistant_message_id="msg_a",
+                    call_id=f"call_{number}",
+                    tool=echo_tool.name,
+                    input={"key": str(number)},
+                    provider=Executor(),
+                    agent="build",
+                    retry=retry,
+                    revision=echo_tool.info.revision,
+                ),
+            )
+        )
+    )
+    for number in range(4):
+        await harness.put(f"call_{number}")
+    reads = record_reads(harness, monkeypatch)
+
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: not harness.jobs)
+
+    assert reads == []
+    events = [type(event) for event in await harness.events()]
+    assert (events.count(ToolStarted), events.count(ToolSucceeded)) == (4, 4)
+    monkeypatch.undo()
+    session = await harness.session()
+    assert session.calls == ()
+
+
+async def test_a_foreign_commit_between_the_calls_of_a_turn_is_read(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-16: the second call of a turn sees the interrupt that came after the first."""
+    echo_tool = tool(retry="once")
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool, id_="call_1", key="1")
+    second = await harness.call(echo_tool, id_="call_2", key="2")
+    interrupted = False
+
+    async def interrupt(drafts: tuple[Draft, ...]) -> None:
+        nonlocal interrupted
+        starts = [d.event.call_id for d in drafts if isinstance(d.event, ToolStarted)]
+        if starts == ["call_2"] and not interrupted:
+            interrupted = True
+            await harness.write(InterruptRequested())
+
+    assert second is not None
+    harness.log.before = interrupt
+    reads = record_reads(harness, monkeypatch)
+
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: not harness.jobs)
+
+    assert interrupted
+    assert reads != []
+    starts = [one.call_id for one in await harness.events() if isinstance(one, ToolStarted)]
+    assert starts == ["call_1"]
 
 
 async def test_many_calls_of_one_turn_all_run_once(harness: Harness) -> None:

@@ -143,4 +143,6 @@ class BeginPhase:
         )
         head = Head(snapshot.position, snapshot.seq)
         assumed = AssumedState(Versioned(session, head), complete=False)
-        return None if self._log.is_behind(request.at, assumed) else assumed
+        updated = self._log.update(request.at, assumed)
+        # This worker may have settled the call already, for an earlier request.
+        return updated if updated is not None and updated.state.calls else None

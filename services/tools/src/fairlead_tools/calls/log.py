@@ -1,7 +1,9 @@
 """How a worker reads and writes the sessions whose calls it runs."""
 
+import asyncio
 from math import inf
 from typing import Final
+from weakref import WeakValueDictionary
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.session_cache import SessionCache
@@ -18,6 +20,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state.session import Session
+from fairlead_tools.calls.own_commits import OwnCommits
 
 CACHE_SESSIONS_MAX: Final = 1024
 
@@ -35,7 +38,10 @@ class CallLog:
         self._writer = SessionWriter(
             eventlog.log, self._cache, ids, patience_s=inf, retry_s=retry_s
         )
+        self._own_commits = OwnCommits(self._cache)
+        self._locks: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         eventlog.status.on_restore(self._writer.forget_all)
+        eventlog.status.on_restore(self._own_commits.clear)
 
     async def commit(
         self,
@@ -44,12 +50,24 @@ class CallLog:
         *,
         assumed: AssumedState[Session] | None = None,
     ) -> Written[Session, Value]:
-        """Write what `decide` returns. Raises SessionErased, CommitTooLarge, RecordError."""
-        return await self._writer.commit(at, decide, assumed=assumed)
+        """Write what `decide` returns. Raises SessionErased, CommitTooLarge, RecordError.
 
-    def is_behind(self, at: Address, assumed: AssumedState[Session]) -> bool:
-        """Whether this worker has seen more of the session than an assumed state holds."""
-        return self._writer.is_behind(at, assumed)
+        What this worker has written since brings an assumed state up to date, so that the calls of
+        one turn, which all assume one head, read nothing either.
+        """
+        lock = self._locks.get(at)
+        if lock is None:
+            lock = self._locks[at] = asyncio.Lock()
+        async with lock:
+            current = None if assumed is None else self._own_commits.apply(at, assumed)
+            written = await self._writer.commit(at, decide, assumed=current)
+            self._own_commits.add(at, written.after)
+            return written
+
+    def update(self, at: Address, assumed: AssumedState[Session]) -> AssumedState[Session] | None:
+        """An assumed state with what this worker wrote since; None if the worker has seen even more."""
+        updated = self._own_commits.apply(at, assumed)
+        return None if self._writer.is_behind(at, updated) else updated
 
     def seen_position(self, at: Address) -> int | None:
         """The last position of the session that this worker has read or written."""
