@@ -46,7 +46,7 @@ def build_question(at: Address, session: Session, agent: str) -> ObserveContext:
 class ContextObserver:
     """Observes locations for the drains of one runner.
 
-    It names the hashes of what it knows, and gets only what has changed (docs/adr/0041).
+    It names the hashes of what it knows, and gets only what has changed (docs/adr/0043).
     """
 
     def __init__(

@@ -20,7 +20,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.own_commits import OwnCommits
+from fairlead_tools.own_commits import OwnCommits
 
 CACHE_SESSIONS_MAX: Final = 1024
 
