@@ -1,5 +1,6 @@
 """The instructions of Fairlead in the requests of a runner."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import AgentSwitched, ContextInitialised, ContextUpdated, ModelSwitched
 from fairlead_session.instructions.base_text import base_text
+from fairlead_session.instructions.reminders import STEERED
 from services.runner.tests.conftest import World, admitted
+from services.runner.tests.tool_calls import call_reply, offer_tool, tool_succeeded, wait_for_event
 
 
 async def take_turn(world: World, id_: str) -> None:
@@ -113,3 +116,20 @@ async def test_a_session_waits_for_instructions_that_cannot_be_read(
     assert rest.reason == "context-unavailable"
     assert str(file) in (rest.detail or "")
     assert world.provider.requests == []
+
+
+async def test_a_steer_during_a_call_is_followed_by_a_reminder_that_stays(world: World) -> None:
+    """P-19: the request after it begins with the same messages."""
+    offer_tool(world)
+    world.provider.replies.append(call_reply("c1"))
+    await world.write(admitted("msg_1"))
+    draining = asyncio.create_task(world.drain())
+    event = await wait_for_event(world, "attempt.finished")
+    await world.write(admitted("msg_2", "faster"), tool_succeeded(event))
+    await draining
+    await take_turn(world, "msg_3")
+
+    assert await told(world) == [STEERED]
+    _, steered, later = (world.provider.messages(turn) for turn in range(3))
+    assert STEERED in str(steered)
+    assert later[: len(steered)] == steered

@@ -16,6 +16,7 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import AttemptId, MessageId
 from fairlead_session.execution.recovery import fail_abandoned_calls
 from fairlead_session.input.promotion import promote
+from fairlead_session.instructions.reminders import steering_reminder
 from fairlead_session.people.pending import withdraw_continue_question
 from fairlead_session.state.inbox import PendingInput
 from fairlead_session.state.session import Epoch, Session
@@ -91,7 +92,7 @@ def prepare_turn(
     ids: TurnIds,
     known: LoweredHistory | None = None,
 ) -> tuple[SessionEvent, ...]:
-    """Close abandoned calls and asks, promote the inputs, update the context.
+    """Close abandoned calls and asks, promote the inputs, remind of them, update the context.
 
     `known` is the history of an earlier request: its boundary closed the abandoned calls in it.
     """
@@ -101,7 +102,22 @@ def prepare_turn(
         *withdraw_continue_question(session),
         *promote(inputs),
     )
-    return (*promoted, *reconcile(session, sample, ids.system_message_id))
+    changes = reconcile(session, sample, ids.system_message_id)
+    reminder = steering_reminder(session, inputs)
+    return (*promoted, *_with_reminder(changes, reminder, ids.system_message_id))
+
+
+def _with_reminder(
+    changes: tuple[SessionEvent, ...], reminder: str | None, message_id: MessageId
+) -> tuple[SessionEvent, ...]:
+    """A boundary writes one system message, in which the reminder stands before the changes."""
+    if reminder is None:
+        return changes
+    match changes:
+        case (ContextUpdated() as update, *rest):
+            return (update.model_copy(update={"text": f"{reminder}\n\n{update.text}"}), *rest)
+        case _:
+            return (*changes, ContextUpdated(message_id=message_id, text=reminder))
 
 
 def dispatch(
