@@ -25,9 +25,8 @@ def main() -> None:
         process = SoloProcess(build_parts(configs))
     except ConfigError as error:
         sys.exit(f"fairlead-solo: {error}")
-    # As in the projector: a batch makes many small values without cycles.
+    # What was imported and built stays for ever. Later cycles are collected as usual: requests leave some.
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
     serve(
         process,
         host=gateway.host,
