@@ -15,8 +15,8 @@ UNITS = 40
 WARM = 16
 INGEST = "fairlead-ingest"
 # Heartbeats and idle pulls come on top of a turn's own messages, and more of them on a slow machine.
-TEXT_MESSAGES_MAX = 35
-TOOL_MESSAGES_MAX = 60
+TEXT_MESSAGES_MAX = 30
+TOOL_MESSAGES_MAX = 52
 # The projector gathers the commits of all shards. Its other tasks ask Postgres eight times a second.
 TEXT_TRANSACTIONS_MAX = 3
 TOOL_TRANSACTIONS_MAX = 6
