@@ -15,6 +15,7 @@ from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.ports import START, Head
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.register_ports import Snapshot
+from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_eventlog.session_writer import SessionWriter
 from fairlead_eventlog.status.log_status import Incarnation
@@ -131,6 +132,17 @@ async def test_every_reader_notices_a_store_that_was_rolled_back(
         session = (await writer.read(AT)).state
         assert session.profile is not None
         assert session.profile.agent == "new"
+
+
+async def test_a_restore_takes_the_wakes_of_the_lost_log_away(server: Server) -> None:
+    """C9: the streams of the log were restored alone. A wake carries a commit that may be lost."""
+    await provision(server.address)
+    async with connect(server.address, name="test") as eventlog:
+        assert await eventlog.wakes.wake(AT, commit=CommitHint(7, 6, b"lost"))
+
+        await record_restore(server.address)
+
+        assert await eventlog.wakes.wake(AT), "no earlier wake refuses this one"
 
 
 async def _incarnation(eventlog: EventLog) -> Incarnation:

@@ -125,6 +125,7 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
         "create consumer of wakes",
         "create another consumer of wakes",
         "delete consumer of wakes",
+        "purge wakes",
     },
     "operator": set(PUBLISHED) - {"all"},
 }

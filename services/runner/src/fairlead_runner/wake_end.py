@@ -16,8 +16,8 @@ from fairlead_session.execution.rest import rest_rule
 from fairlead_session.fold.snapshot import is_snapshot_due
 from fairlead_session.next_move import is_moving
 
-# The pauses before a wake is sent again that the queue refuses.
-WAKE_AGAIN_S: Final = (0.05, 0.1, 0.2, 0.4)
+# The pauses before a wake is sent again that the queue refuses: about a second together.
+WAKE_AGAIN_S: Final = (0.05, 0.1, 0.2, 0.4, 0.4)
 
 
 async def end_wake(
@@ -50,12 +50,13 @@ async def _wake_again(
 
     A replicated queue removes the acknowledged one a moment later, and refuses others until then.
     """
-    for pause_s in WAKE_AGAIN_S:
+    for pause_s in (0.0, *WAKE_AGAIN_S):
+        if pause_s:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await newer.wait()
         if newer.is_set() or await context.eventlog.wakes.wake(at, position=position):
             return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(pause_s):
-                await newer.wait()
 
 
 @asynccontextmanager

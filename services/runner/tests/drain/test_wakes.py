@@ -10,8 +10,9 @@ from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import PromptPromoted
-from fairlead_schema.record import encode
+from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import Address
+from fairlead_service import ids
 from services.runner.tests.conftest import AT, World, admitted, events_of, run_consumer, wait_until
 
 
@@ -143,6 +144,58 @@ async def test_the_next_wake_is_served_as_soon_as_the_look_at_the_end_is_done(
             await world.wake()
         return await last_position(at)
 
+    monkeypatch.setattr(world.log, "last_commit_position", prompt_meanwhile)
+    await world.write(admitted("msg_1"))
+    await world.wake()
+
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: len(world.provider.requests) == 2 and not world.wakes)
+
+    await assert_answered(world, "msg_1", "msg_2")
+
+
+async def test_a_commit_that_the_log_never_had_is_given_up_for_the_log(world: World) -> None:
+    """The wake is older than a restore of the log, which ends before the commit that it carries."""
+    async with run_consumer(WakeConsumer(world.context())):
+        await wake_and_drain(world, await admit_with_commit(world, "msg_1"))
+        head = await world.log.head(AT)
+        phantom = Commit(
+            id=ids.commit_id(),
+            events=record((Draft(ids.event_id(), 1, admitted("msg_lost")),), after=head.seq),
+        )
+        lost = CommitHint(head.position + 1, head.position, encode(phantom))
+        await wake_and_drain(world, lost)
+        await wake_and_drain(world, await admit_with_commit(world, "msg_2"))
+
+    await assert_answered(world, "msg_1", "msg_2")
+
+
+async def test_a_wake_is_left_to_a_queue_that_is_slow_to_forget_the_last_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-05: a replicated queue refuses the next wake until it has removed the acknowledged one."""
+    wakes, last_position = world.eventlog.wakes, world.log.last_commit_position
+    assert isinstance(wakes, MemoryWakes)
+    refusals, prompted = 5, False
+    wake = wakes.wake
+
+    async def refuse_first(
+        at: Address, *, position: int | None = None, commit: CommitHint | None = None
+    ) -> bool:
+        nonlocal refusals
+        if prompted and refusals:
+            refusals -= 1
+            return False
+        return await wake(at, position=position, commit=commit)
+
+    async def prompt_meanwhile(at: Address) -> int:
+        nonlocal prompted
+        if not prompted and not wakes.queue.messages and world.provider.requests:
+            prompted = True
+            await world.write(admitted("msg_2"))
+        return await last_position(at)
+
+    monkeypatch.setattr(wakes, "wake", refuse_first)
     monkeypatch.setattr(world.log, "last_commit_position", prompt_meanwhile)
     await world.write(admitted("msg_1"))
     await world.wake()

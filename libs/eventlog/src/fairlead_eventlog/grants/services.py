@@ -211,7 +211,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
         f"{may.API}.CONSUMER.NAMES.{WAKES.name}",
         f"{may.API}.CONSUMER.DELETE.{WAKES.name}.*",
     )
-    + may.purge(SNAPSHOTS.name)
+    + may.purge(SNAPSHOTS.name, WAKES.name)
     + _CHANGE_STATUS,
     "operator": Permissions((">",), (">",)),
 }

@@ -7,7 +7,7 @@ from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.status.log_status import Incarnation
-from fairlead_eventlog.streams import SNAPSHOTS, log_stream
+from fairlead_eventlog.streams import SNAPSHOTS, WAKES, log_stream
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.record import LEVEL_NEWEST
 from fairlead_schema.subjects import SHARDS
@@ -29,8 +29,10 @@ async def record_restore(address: NatsAddress) -> Incarnation:
     async with open_link(address, name="fairlead-provision") as link:
         status = JetStreamLogStatus(link)
         known = (await status.read()).incarnation
-        # A snapshot may hold events that the restored log does not have.
-        await link.api(f"STREAM.PURGE.{SNAPSHOTS.name}")
+        # A snapshot, and the commit in a wake, may hold events that the restored log does not have.
+        # The sweep wakes the sessions that have work.
+        for stream in (SNAPSHOTS, WAKES):
+            await link.api(f"STREAM.PURGE.{stream.name}")
         return await status.begin_incarnation(await _last_positions(link), after=known)
 
 

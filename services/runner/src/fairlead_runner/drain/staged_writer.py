@@ -115,8 +115,7 @@ class StagedWriter:
                     self.at, before, staged, commit_id=self._commit_id, folded=folded
                 )
             except AppendConflict as conflict:
-                reach = conflict.actual or 0
-                self._adopt(await self._session_writer.read(self.at, base=before, reach=reach))
+                self._adopt(await self._read_behind(before, conflict))
                 raise StaleDecision from None
             self._held = None
             self._adopt(after)
@@ -158,6 +157,17 @@ class StagedWriter:
         """Read the session up to the leader's end of the log, and drop the staged events."""
         async with self._session_writer.lock(self.at):
             self._adopt(await self._session_writer.read_confirmed(self.at, base=self._versioned))
+
+    async def _read_behind(
+        self, base: Versioned[Session], conflict: AppendConflict
+    ) -> Versioned[Session]:
+        """The session after another writer's commit, or from its beginning if the log is shorter.
+
+        A commit that was passed on may be from before a restore: the log then never had it.
+        """
+        if conflict.actual is not None and conflict.actual < base.head.position:
+            return await self._session_writer.read_confirmed(self.at, base=base)
+        return await self._session_writer.read(self.at, base=base, reach=conflict.actual or 0)
 
     def _adopt(self, versioned: Versioned[Session]) -> None:
         self._versioned = versioned
