@@ -30,11 +30,11 @@ NOT_BUILT: Mapping[str, str] = {
     "P-22": "templates and mentions in a prompt",
     "P-23": "reading what an attachment refers to; data in the prompt itself is sent",
     "P-24": "references to agents in a prompt, and synthetic input through the API",
-    "P-28": "titles and summaries; cost is counted",
     "Q-11": "the live stream over all sessions",
 }
 
 IN_PART: Mapping[str, str] = {
+    "P-28": "titles by a model, summaries, cost by model; first words are the title, cost is counted",
     "A-20": "the log keeps no delivery of a bare promotion, so only a retry as `steer` is exact",
     "D-36": "no service takes file snapshots yet; the transcript shows those that an event names",
 }

@@ -45,6 +45,7 @@ SESSION = ROOT / "libs/session/src/fairlead_session"
 SHARED_WITH_FOLD = {
     "fairlead_session.execution.rest",
     "fairlead_session.input.fingerprint",
+    "fairlead_session.input.prompt_title",
     "fairlead_session.compaction.estimate",
     "fairlead_session.calls.child_ids",
 }

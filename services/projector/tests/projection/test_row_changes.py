@@ -3,6 +3,8 @@
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from fairlead_eventlog.ports import LogEntry
 from fairlead_projector.projection import log_entries, row_changes
 from fairlead_projector.projection.row_changes import MESSAGE_EVENTS, RowChanges
@@ -222,13 +224,22 @@ def test_a_failed_step_keeps_its_content(log_builder: "LogBuilder") -> None:
     assert (message.finish, message.time.completed, len(message.content)) == ("error", 4, 1)
 
 
-def test_the_title_is_never_generated(log_builder: "LogBuilder") -> None:
-    """I-20."""
+@pytest.mark.parametrize(
+    ("title", "becomes"),
+    [("Mine", "Mine"), ("New session - 2026-11-18T02:03:04.005Z", "Fix the parser")],
+)
+def test_the_first_prompt_names_a_session_that_nobody_named(
+    log_builder: "LogBuilder", title: str, becomes: str
+) -> None:
+    """I-20, P-28: at its promotion, as in the fold of the core."""
+    created = CREATED.model_copy(update={"title": title})
+
     changes = fold(
-        log_builder.commit(AT, CREATED, admission("msg_1"), step_start("msg_a"), step_end("msg_a"))
+        log_builder.commit(AT, created, admission("msg_1"), promotion("msg_1", "Fix the parser")),
+        log_builder.commit(AT, admission("msg_2"), promotion("msg_2", "Faster")),
     )
 
-    assert changes.sessions[AT].title == "New session"
+    assert changes.sessions[AT].title == becomes
 
 
 def test_every_event_that_makes_a_message_is_transcribed() -> None:

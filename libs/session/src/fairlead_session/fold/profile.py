@@ -8,6 +8,7 @@ from fairlead_schema.events import (
     ChildFinished,
     CompactionUsed,
     ModelSwitched,
+    PromptPromoted,
     RevertCleared,
     RevertCommitted,
     RevertStaged,
@@ -21,6 +22,7 @@ from fairlead_schema.identity.principal import counted_principal
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import Reducers
 from fairlead_session.frozen import replace
+from fairlead_session.input.prompt_title import title_after
 from fairlead_session.state.session import Profile, Session
 
 Change: TypeAlias = Profile | None
@@ -41,6 +43,14 @@ def _create(_session: Session, event: SessionCreated, recorded: Recorded) -> Pro
         timezone=event.timezone,
         created_by=counted_principal(recorded.by),
     )
+
+
+def _name(session: Session, event: PromptPromoted, _recorded: Recorded) -> Change:
+    profile = session.profile
+    title = None if profile is None else title_after(profile.title, event.prompt)
+    if profile is None or title is None or title == profile.title:
+        return profile
+    return replace(profile, title=title)
 
 
 def _touch(session: Session, _event: SessionEvent, recorded: Recorded) -> Change:
@@ -86,6 +96,7 @@ def _change(
 
 REDUCERS: Final[Reducers[Change]] = {
     SessionCreated: _create,
+    PromptPromoted: _name,
     StepEnded: _touch,
     CompactionUsed: _touch,
     BudgetSet: _touch,

@@ -15,6 +15,7 @@ from fairlead_schema.events import (
     CompactionUsed,
     ModelSwitched,
     PromptAdmitted,
+    PromptPromoted,
     RevertCleared,
     RevertCommitted,
     RevertStaged,
@@ -28,6 +29,7 @@ from fairlead_schema.identity.principal import counted_principal
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 from fairlead_session.fold.execution import REDUCERS, change_budget, evolve
+from fairlead_session.input.prompt_title import title_after
 from fairlead_session.state.execution import Execution
 from fairlead_session.state.usage import Budget
 
@@ -101,6 +103,8 @@ def apply_event(session: ProjectedSession, recorded: Recorded) -> None:
     if isinstance(event, PromptAdmitted) and event.resume is not False:
         # A steer does not wait for the end of a back-off.
         row.wake_at = None if event.delivery == "steer" else row.wake_at
+    elif isinstance(event, PromptPromoted):
+        row.title = title_after(row.title, event.prompt)
     elif isinstance(event, _USAGE_EVENTS):
         row.cost += event.cost
         row.tokens = row.tokens.plus(event.tokens)

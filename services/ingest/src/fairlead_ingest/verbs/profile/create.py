@@ -27,6 +27,7 @@ from fairlead_session.execution import commands
 from fairlead_session.execution.commands import SessionIdUsed
 from fairlead_session.execution.quota import CREATE_QUOTAS
 from fairlead_session.info import info
+from fairlead_session.input.prompt_title import unnamed_title
 from fairlead_session.state.usage import Budget
 
 
@@ -60,7 +61,7 @@ def _created_event(config: Config, tenant: TenantId, command: CreateSession) -> 
     location = permitted_location(config, tenant, command.location)
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return SessionCreated(
-        title=f"New session - {now}",
+        title=unnamed_title(now),
         project_id=project_id(location.directory),
         location=location,
         agent=command.agent,

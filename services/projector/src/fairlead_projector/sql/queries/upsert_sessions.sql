@@ -21,6 +21,7 @@ SELECT tenant, session_id, seq, position, parent_id, project_id, title, director
     ON CONFLICT (tenant, session_id) DO UPDATE
    SET seq = excluded.seq,
        position = excluded.position,
+       title = excluded.title,
        directory = excluded.directory,
        workspace_id = excluded.workspace_id,
        subpath = excluded.subpath,
