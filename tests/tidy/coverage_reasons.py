@@ -9,7 +9,6 @@ _NO_HOOKS = "a commit is one message of the log; nothing of ours runs inside it 
 _NO_LISTENERS = (
     "writers have no listeners: everyone else reads the log after the commit (section 7)"
 )
-_TRANSFER = "export and import of a session's events"
 _REVERT = "snapshots of the location, and going back to an earlier message"
 _MOVE = "taking uncommitted changes along when a session moves"
 
@@ -19,7 +18,6 @@ def _all_of(section: str, numbers: Iterable[int], reason: str) -> dict[str, str]
 
 
 NOT_BUILT: Mapping[str, str] = {
-    **_all_of("H", (14, 15, 20, 21, *range(23, 28)), _TRANSFER),
     **_all_of("N", (*range(1, 6), *range(11, 16)), _REVERT),
     **_all_of("N", range(17, 21), _MOVE),
     "P-08": "rules per provider for results of hosted tools; today they are kept whole and sent back",

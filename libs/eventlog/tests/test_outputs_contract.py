@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections.abc import AsyncIterator
+from hashlib import sha256
 
 import nats
 import pytest
@@ -10,8 +11,8 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable, StreamMissing
 from fairlead_eventlog.jetstream.connect import connect, open_link
 from fairlead_eventlog.jetstream.streams.outputs import CHUNK_BYTES
-from fairlead_eventlog.ports import StoredOutput
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes
+from fairlead_eventlog.register_ports import OutputPart, OutputParts, StoredOutput
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -43,6 +44,26 @@ async def test_an_output_is_read_as_it_was_put(eventlog: EventLog) -> None:
     assert await read_output(eventlog, "default", id_) == text
     for first in (1, CHUNK_BYTES, CHUNK_BYTES + 3, len(text) - 1, len(text), len(text) + 1):
         assert await read_output(eventlog, "default", id_, first) == text[first:]
+
+
+async def test_an_output_may_come_in_parts(eventlog: EventLog) -> None:
+    """A part that comes twice counts once, and nobody reads the output before its end."""
+    id_, whole = ids.output_id(), b"a" * 10 + b"b" * 10 + b"c"
+    parts = [whole[:10], whole[10:20], whole[20:]]
+    for number, data in enumerate(parts):
+        for _ in range(2):
+            await eventlog.outputs.put_part(AT, id_, OutputPart("try1", number, 10, data))
+    assert await eventlog.outputs.stat("default", id_) is None
+
+    digest = sha256(whole).digest()
+    await eventlog.outputs.finish_parts(
+        AT, id_, OutputParts("try1", 10, len(parts), len(whole), digest, "text/plain")
+    )
+
+    assert await eventlog.outputs.stat("default", id_) == StoredOutput(len(whole), "text/plain")
+    assert await read_output(eventlog, "default", id_) == whole
+    await eventlog.outputs.remove_all(AT)
+    assert await eventlog.outputs.stat("default", id_) is None
 
 
 async def test_nothing_is_kept_under_another_tenants_id(eventlog: EventLog) -> None:

@@ -16,7 +16,7 @@ from fairlead_eventlog.session_writer import AssumedState, Decide, SessionWriter
 from fairlead_schema.events import SessionEvent, SyntheticAdded
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId
-from fairlead_schema.record import Draft
+from fairlead_schema.record import Commit, Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_testing.commits import read_all
@@ -72,6 +72,11 @@ class FaultyLog:
         self, at: Address, *, after: int, limit: int = 500, reach: int = 0
     ) -> EntryPage:
         return await self._log.read_entries(at, after=after, limit=limit, reach=reach)
+
+    async def restore(
+        self, at: Address, commit: Commit, payload: bytes, *, after: Head
+    ) -> StoredCommit:
+        return await self._log.restore(at, commit, payload, after=after)
 
     async def last_commit_position(self, at: Address) -> int:
         return await self._log.last_commit_position(at)

@@ -23,8 +23,10 @@ WIRE = {
 }
 # Errors that Fairlead adds (section 8).
 ADDED = {
+    "InvalidExportError": 400,
     "ForbiddenError": 403,
     "ToolOutputNotFoundError": 404,
+    "ReplayConflictError": 409,
     "CursorExpiredError": 410,
     "TooLargeError": 413,
     "TooManyError": 429,
@@ -47,6 +49,8 @@ REFUSALS = [
     errors.InternalFailure("Unexpected error", ref="err_0a1b2c3d"),
     errors.ServiceUnavailable("Session wait is not available yet", service="session.wait"),
     errors.Forbidden("The scope session:write is missing"),
+    errors.InvalidExport("Gap", "event 3 is missing", session_id="ses_1", seq=3),
+    errors.ReplayConflict("Divergent", "event 3 is another one", session_id="ses_1", seq=3),
 ]
 
 

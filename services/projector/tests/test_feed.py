@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,7 +26,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
-from fairlead_schema.record import decode
+from fairlead_schema.record import Commit, ImportMark, decode, encode
 from fairlead_schema.subjects import Address, shard
 
 if TYPE_CHECKING:
@@ -54,6 +55,22 @@ async def test_private_events_stay_inside(log_builder: "LogBuilder") -> None:
         "fairlead.event.default.ses_1.session.archived",
     ]
     assert [json.loads(item.payload)["durable"]["seq"] for item in items] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("mark", "published"), [(ImportMark(2), []), (ImportMark(2, publish=True), [1, 2])]
+)
+async def test_an_import_is_silent_unless_publication_is_asked_for(
+    log_builder: "LogBuilder", mark: ImportMark, published: list[int]
+) -> None:
+    """H-14, H-15: only events that are new are in the log, each with its seq."""
+    recorded = decode(log_builder.payload(AT, CREATED, SessionArchived())).events
+    marked = tuple(replace(event, imported=mark) for event in recorded)
+
+    items = await items_of(log_builder, log_builder.raw(AT, encode(Commit("cmt_i", marked))))
+
+    seqs = [json.loads(item.payload)["durable"]["seq"] for item in items]
+    assert seqs == published
 
 
 async def test_a_promotion_shows_the_delivery_of_its_input(log_builder: "LogBuilder") -> None:

@@ -33,6 +33,8 @@ COMMANDS: Final = {
     "interrupt": CommandEntry("session.interrupt", "stop a session's work and keep its inbox"),
     "resume": CommandEntry("session.resume", "run at least one turn of a session"),
     "cancel": CommandEntry("session.cancel", "withdraw one pending input"),
+    "export": CommandEntry("session.export", "write sessions to a file that can be verified"),
+    "import": CommandEntry("session.import_file", "bring the sessions of an exported file here"),
     "token": CommandEntry("stack.token", "create, list and revoke keys for the HTTP API"),
     "doctor": CommandEntry("stack.doctor", "check this machine and say how to repair it"),
     "provision": CommandEntry("stack.provision", "create or update the streams"),

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -24,6 +25,7 @@ CONNECT_S: Final = 5.0
 # A live stream is silent for at most one heartbeat, so three mean that it is dead.
 LOG_HEADER: Final = "fairlead-log"
 SILENCE_S: Final = 45.0
+PIECE_BYTES: Final = 256 * 1024
 
 
 class Client:
@@ -186,6 +188,31 @@ class Client:
         except FrameTooLarge as error:
             raise CommandError(f"{path} sent an event that is too large to read") from error
 
+    async def download(self, path: str, query: dict[str, str]) -> AsyncGenerator[bytes, None]:
+        """The pieces of a file. It is complete only with its own last line."""
+        timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=SILENCE_S)
+        try:
+            async with self._http.stream("GET", path, params=query, timeout=timeout) as response:
+                if response.is_error:
+                    await response.aread()
+                    raise refusal_error(response)
+                async for piece in response.aiter_bytes():
+                    yield piece
+        except httpx.TransportError as error:
+            raise Unreachable(str(self._http.base_url)) from error
+
+    async def upload_export(self, file: Path, query: dict[str, str]) -> dict[str, Any]:
+        """Import an exported file. The answer comes when everything is written."""
+        report: dict[str, Any] = await self._data(
+            "POST",
+            "/api/session/import",
+            params=query,
+            content=_read_pieces(file),
+            headers={"content-type": "application/octet-stream"},
+            timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=None),
+        )
+        return report
+
     async def _data(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401
         return (await self._json(method, path, **options))["data"]
 
@@ -200,6 +227,12 @@ class Client:
         if response.is_error:
             raise refusal_error(response)
         return response
+
+
+async def _read_pieces(file: Path) -> AsyncIterator[bytes]:
+    with file.open("rb") as pieces:
+        while piece := pieces.read(PIECE_BYTES):
+            yield piece
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ from fairlead_eventlog.ports import (
     DeadLetters,
     Deltas,
     Feed,
-    OutputStore,
     Requests,
     SessionLog,
     ShardLog,
@@ -21,6 +20,8 @@ from fairlead_eventlog.process_life import Liveness
 from fairlead_eventlog.register_ports import (
     Approvals,
     MessageRegister,
+    Origins,
+    OutputStore,
     Receipts,
     Snapshots,
     SourceRegister,
@@ -44,6 +45,7 @@ class EventLog:
     liveness: Liveness
     snapshots: Snapshots
     message_ids: MessageRegister
+    origins: Origins
     receipts: Receipts
     sources: SourceRegister
     tool_registrations: ToolRegistrations

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, Self
 
-from fairlead_eventlog.quotas.stored_bytes import StoredBytes
 from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_eventlog.slots import Slots
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.identity.restrictions import Restrictions
-from fairlead_schema.ids import CommitId, OutputId, TenantId
+from fairlead_schema.ids import CommitId, TenantId
 from fairlead_schema.record import Commit, Draft
 from fairlead_schema.subjects import Address
 
@@ -83,6 +82,15 @@ class SessionLog(Protocol):
 
         Appending a commit id that is stored already returns that commit.
         Raises AppendConflict, CommitTooLarge, LogUnavailable.
+        """
+
+    async def restore(
+        self, at: Address, commit: Commit, payload: bytes, *, after: Head
+    ) -> StoredCommit:
+        """Store a commit of an import with these bytes, if the session is still at `after`.
+
+        A commit with the same first event that is stored there already is returned.
+        Raises AppendConflict, NotFinalised, CommitTooLarge, LogUnavailable.
         """
 
     async def read(
@@ -264,52 +272,6 @@ class Deltas(Protocol):
 
     def listen(self, at: Address) -> AsyncIterator[Delta]:
         """Fragments from now on; the subscription starts with the first await of the iterator."""
-
-
-class StoredOutput(NamedTuple):
-    """The size and the type of a managed output."""
-
-    bytes: int
-    mime: str
-
-
-class OutputStore(Protocol):
-    """Managed outputs: complete results that are too long for a log, kept for some days."""
-
-    async def put(
-        self,
-        at: Address,
-        output_id: OutputId,
-        pieces: AsyncIterator[bytes],
-        *,
-        mime: str,
-        principal: PrincipalName | None = None,
-    ) -> StoredOutput:
-        """Store an output of a session, in pieces of any size. It counts for the principal.
-
-        Raises LogUnavailable, StreamMissing; after that nobody can read a part of it.
-        """
-
-    async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
-        """The size and type of an output of this tenant; None if it is not stored, or no longer."""
-
-    def get(self, tenant: TenantId, output_id: OutputId, *, first: int = 0) -> AsyncIterator[bytes]:
-        """An output from byte `first` on, piece by piece; nothing if it is not stored.
-
-        Raises LogUnavailable, also for an output that ends too early.
-        """
-
-    async def stored_bytes(self, tenant: TenantId) -> StoredBytes:
-        """The bytes of all outputs of a tenant. A long output counts up to one chunk too much.
-
-        Raises LogUnavailable, StreamMissing.
-        """
-
-    async def remove_all(self, at: Address) -> None:
-        """Delete every output of a session, also outputs that no event names.
-
-        Raises LogUnavailable; a second call deletes the rest.
-        """
 
 
 class Requests(Protocol):

@@ -1,10 +1,13 @@
-"""The ports of the registers: small values by key, each read by its tenant alone."""
+"""The ports of what is kept by key, each for its tenant alone: registers and managed outputs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from fairlead_eventlog.ports import Head
-from fairlead_schema.ids import MessageId, SessionId, TenantId
+from fairlead_eventlog.quotas.stored_bytes import StoredBytes
+from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.ids import MessageId, OutputId, SessionId, TenantId
 from fairlead_schema.permission import SavedPermission
 from fairlead_schema.subjects import Address
 
@@ -16,6 +19,22 @@ class MessageRegister(Protocol):
         self, tenant: TenantId, message_id: MessageId, session_id: SessionId
     ) -> SessionId:
         """Bind the id unless it is bound; the answer is the session that has it."""
+
+    async def find(self, tenant: TenantId, message_id: MessageId) -> SessionId | None:
+        """The session that an id is bound to, from the leader; None if it is not bound."""
+
+
+class Origins(Protocol):
+    """Who replays into a session. A session without an origin takes replays from everybody."""
+
+    async def find(self, at: Address) -> str | None:
+        """The origin of a session, from the leader."""
+
+    async def claim(self, at: Address, origin: str, *, overwrite: bool = False) -> str:
+        """Set the origin of a session that has none, or in place of another one.
+
+        The answer is the origin that the session has. Raises LogUnavailable.
+        """
 
 
 class Receipts(Protocol):
@@ -109,3 +128,93 @@ class Snapshots(Protocol):
 
     async def remove_all(self) -> None:
         """Delete every snapshot, because the log was restored and may not have their events."""
+
+
+class StoredOutput(NamedTuple):
+    """The size and the type of a managed output."""
+
+    bytes: int
+    mime: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPart:
+    """One part of an output that comes in parts, in order."""
+
+    upload: str
+    """Tells the parts of one try from those of another."""
+    number: int
+    first_bytes: int
+    """The length of the first part."""
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OutputParts:
+    """All parts of an output: what makes them readable."""
+
+    upload: str
+    first_bytes: int
+    count: int
+    size: int
+    digest: bytes
+    mime: str
+
+
+class OutputStore(Protocol):
+    """Managed outputs: complete results that are too long for a log, kept for some days."""
+
+    async def put(
+        self,
+        at: Address,
+        output_id: OutputId,
+        pieces: AsyncIterator[bytes],
+        *,
+        mime: str,
+        principal: PrincipalName | None = None,
+    ) -> StoredOutput:
+        """Store an output of a session, in pieces of any size. It counts for the principal.
+
+        Raises LogUnavailable, StreamMissing; after that nobody can read a part of it.
+        """
+
+    async def put_part(
+        self,
+        at: Address,
+        output_id: OutputId,
+        part: OutputPart,
+        *,
+        principal: PrincipalName | None = None,
+    ) -> None:
+        """Store one part. A part that is sent again within two minutes is stored once."""
+
+    async def finish_parts(
+        self,
+        at: Address,
+        output_id: OutputId,
+        parts: OutputParts,
+        *,
+        principal: PrincipalName | None = None,
+    ) -> None:
+        """Make the parts of one try an output that can be read."""
+
+    async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
+        """The size and type of an output of this tenant; None if it is not stored, or no longer."""
+
+    def get(self, tenant: TenantId, output_id: OutputId, *, first: int = 0) -> AsyncIterator[bytes]:
+        """An output from byte `first` on, piece by piece; nothing if it is not stored.
+
+        Raises LogUnavailable, also for an output that ends too early.
+        """
+
+    async def stored_bytes(self, tenant: TenantId) -> StoredBytes:
+        """The bytes of all outputs of a tenant. A long output counts up to one chunk too much.
+
+        Raises LogUnavailable, StreamMissing.
+        """
+
+    async def remove_all(self, at: Address) -> None:
+        """Delete every output of a session, also outputs that no event names.
+
+        Raises LogUnavailable; a second call deletes the rest.
+        """

@@ -150,6 +150,7 @@ OUTPUTS: Final = StreamSpec(
 )
 CHECKPOINTS: Final = _bucket("fairlead-checkpoint", "How far the public feed has come, per shard.")
 LOG_STATUS: Final = _bucket("fairlead-log", "The level and the incarnation of the log.")
+ORIGINS: Final = _bucket("fairlead-origin", "Who replays into a session, per session.")
 APPROVALS: Final = _bucket("fairlead-approval", "What people approved for always, by project.")
 SOURCES: Final = _bucket(
     "fairlead-source", "Context sources that services registered, per tenant and key."
@@ -182,6 +183,7 @@ STREAMS: Final = (
     REGISTRATIONS,
     JOBS,
     SOURCES,
+    ORIGINS,
 )
 
 

@@ -54,6 +54,7 @@ SUBJECTS: Final = {
     "approval": "$KV.fairlead-approval.acme.project",
     "source": "$KV.fairlead-source.acme.00",
     "registration": "$KV.fairlead-registration.acme.a.b.-",
+    "origin": "$KV.fairlead-origin.acme.ses_x",
     "output": "$O.fairlead-output.C.acme.ses_x.out.x",
     "all": ">",
     "system": "$SYS.REQ.SERVER.PING",
@@ -95,7 +96,7 @@ _WRITE: Final = _READ | {"log", "snapshot", "read snapshots", "wake", "dead"}
 MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": _WRITE
     | {"receipt", "message", "approval", "read approvals", "take prompts", "purge wakes", "ping"}
-    | {"spending", "create consumer of wakes", "read prompts"},
+    | {"spending", "create consumer of wakes", "read prompts", "origin", "output", "read outputs"},
     "runner": _WRITE
     | {"take wakes", "take due timers", "timer", "tool", "delta", "observe", "tooling"}
     | {"spending", "verb of ingest", "ping", "free slots", "create consumer of wakes"},

@@ -2,6 +2,7 @@
 
 Refused
 ├── InvalidRequest        400  the request does not fit its contract: correct it
+├── InvalidExport         400  the export or its events cannot be used: `kind` says why
 ├── InvalidCursor         400  the cursor is malformed or of another listing: start without it
 ├── Unauthorized          401  send credentials that are valid now
 ├── Forbidden             403  the principal lacks a scope: ask for it
@@ -12,6 +13,7 @@ Refused
 ├── OutputNotFound        404  the output does not exist, expired, or is another tenant's
 ├── ProviderNotFound      404  configure the provider in fairlead.toml
 ├── Conflict              409  the id is in use for something else: use a new id
+├── ReplayConflict        409  what is here stands against the import: `kind` says what
 ├── CursorExpired         410  the log was restored after the cursor: start again
 ├── PayloadTooLarge       413  send less, or send a reference
 ├── LimitReached          429  a limit is reached: wait as Retry-After says
@@ -147,6 +149,38 @@ class Conflict(Refused):
         super().__init__(f"{reason}: {resource}", resource=resource)
 
 
+class InvalidExport(Refused):
+    """An export that cannot be used. Nothing of it was written."""
+
+    tag, status = "InvalidExportError", 400
+
+    def __init__(
+        self,
+        kind: str,
+        reason: str,
+        *,
+        session_id: SessionId | None = None,
+        seq: int | None = None,
+    ) -> None:
+        super().__init__(reason, kind=kind, session_id=session_id, seq=seq)
+
+
+class ReplayConflict(Refused):
+    """An import that does not fit what is here. Nothing of the batch was written."""
+
+    tag, status = "ReplayConflictError", 409
+
+    def __init__(
+        self,
+        kind: str,
+        reason: str,
+        *,
+        session_id: SessionId | None = None,
+        seq: int | None = None,
+    ) -> None:
+        super().__init__(reason, kind=kind, session_id=session_id, seq=seq)
+
+
 class CursorExpired(Refused):
     tag, status = "CursorExpiredError", 410
 
@@ -194,6 +228,8 @@ _BY_TAG: dict[str, type[Refused]] = {
         OutputNotFound,
         ProviderNotFound,
         Conflict,
+        InvalidExport,
+        ReplayConflict,
         CursorExpired,
         PayloadTooLarge,
         LimitReached,

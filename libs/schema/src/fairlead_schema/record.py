@@ -1,8 +1,8 @@
 """The records of the log: a commit stores one or more events, encoded as JSON."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
@@ -12,11 +12,14 @@ from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, EventId
 
 LEVEL_FIRST: Final = 1
-LEVEL_NEWEST: Final = 1
+LEVEL_NEWEST: Final = 2
 """The newest level of the log's format that this release reads, and writes once it is finalised.
 
 An event that older releases cannot read has the next level (docs/adr/0029).
 """
+
+LEVEL_OF_IMPORTS: Final = 2
+"""A release that does not know the mark of an import would run a session before it is complete."""
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -76,6 +79,15 @@ class ForeignEventId(MalformedCommit):
         super().__init__(f"event {seq} has the id {id_}, which another event has")
 
 
+class ImportMark(NamedTuple):
+    """Says that an import wrote the commit."""
+
+    through: int
+    """The seq of the last event that the import brings. The session does not run before it."""
+    publish: bool = False
+    """Whether the public feed gets the events."""
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """An event that is not yet in the log, so it has no seq."""
@@ -94,7 +106,9 @@ class Recorded:
     time: int
     event: SessionEvent
     by: PrincipalName | None = None
-    """The caller of the commit. The log stores it once per commit, not in each event."""
+    """The caller of the commit. The log stores it once per commit, unless an import joined commits."""
+    imported: ImportMark | None = None
+    """The mark of an import; None for an event that was decided here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +126,8 @@ class Commit:
     @property
     def level(self) -> int:
         """The level of the log's format that a reader of this commit must know."""
-        return max(recorded.event.level for recorded in self.events)
+        level = max(recorded.event.level for recorded in self.events)
+        return level if self.events[0].imported is None else max(level, LEVEL_OF_IMPORTS)
 
 
 def record(
@@ -140,12 +155,36 @@ def event_json(recorded: Recorded) -> dict[str, Any]:
 
 def encode(commit: Commit) -> bytes:
     """The bytes of one log message."""
+    mark = commit.events[0].imported
+    if mark is not None:
+        return encode_import(
+            commit.id, [_event_with_caller(event) for event in commit.events], mark
+        )
     fields: dict[str, Any] = {"id": commit.id}
     if commit.level > LEVEL_FIRST:
         fields["level"] = commit.level
     if commit.by is not None:
         fields["by"] = commit.by
     return to_json(fields | {"events": [event_json(event) for event in commit.events]})
+
+
+def encode_import(id_: CommitId, events: Sequence[Mapping[str, Any]], mark: ImportMark) -> bytes:
+    """The bytes of a commit that an import writes, from stored events that each name their caller.
+
+    The events stay as they are, so that a field which only a newer release knows is not lost.
+    """
+    kinds = (BY_TYPE.get((event["type"], event["version"])) for event in events)
+    levels = (LEVEL_FIRST if kind is None else kind.level for kind in kinds)
+    imported: dict[str, Any] = {"through": mark.through}
+    if mark.publish:
+        imported["publish"] = True
+    fields = {"id": id_, "level": max(LEVEL_OF_IMPORTS, *levels), "imported": imported}
+    return to_json(fields | {"events": events})
+
+
+def _event_with_caller(recorded: Recorded) -> dict[str, Any]:
+    by = {} if recorded.by is None else {"by": recorded.by}
+    return event_json(recorded) | by
 
 
 def decode(payload: bytes) -> Commit:
@@ -166,8 +205,8 @@ def decode_json(raw: Any) -> Commit:  # noqa: ANN401 - any JSON, which may be no
     try:
         if (level := raw.get("level", LEVEL_FIRST)) > LEVEL_NEWEST:
             raise NewerCommit(f"commit of level {level}")
-        id_, by = raw["id"], raw.get("by")
-        events = tuple(decode_event(item, by) for item in raw["events"])
+        id_, by, mark = raw["id"], raw.get("by"), _decode_mark(raw.get("imported"))
+        events = tuple(decode_event(item, by, mark) for item in raw["events"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MalformedCommit(str(error)) from error
     if not isinstance(id_, str) or not events:
@@ -186,7 +225,9 @@ def claimed_seq(payload: bytes) -> int:
     return seq if type(seq) is int and 0 < seq < SEQ_MAX else 0
 
 
-def decode_event(raw: Mapping[str, Any], by: PrincipalName | None = None) -> Recorded:
+def decode_event(
+    raw: Mapping[str, Any], by: PrincipalName | None = None, mark: ImportMark | None = None
+) -> Recorded:
     """Read one stored event, and upcast an older version to the current one."""
     type_, version, data = raw["type"], raw["version"], raw["data"]
     while (validator := _VALIDATORS.get((type_, version))) is None:
@@ -201,7 +242,18 @@ def decode_event(raw: Mapping[str, Any], by: PrincipalName | None = None) -> Rec
     id_, seq, time = raw["id"], raw["seq"], raw["time"]
     if (type(id_), type(seq), type(time)) != (str, int, int):
         raise MalformedCommit(f"{type_}.{version}: id {id_!r}, seq {seq!r}, time {time!r}")
-    return Recorded(id_, seq, time, event, by)
+    if mark is not None and not isinstance(by := raw.get("by", by), str | None):
+        raise MalformedCommit(f"{type_}.{version}: by is {by!r}")
+    return Recorded(id_, seq, time, event, by, mark)
+
+
+def _decode_mark(raw: Mapping[str, Any] | None) -> ImportMark | None:
+    if raw is None:
+        return None
+    through, publish = raw["through"], raw.get("publish", False)
+    if type(through) is not int or not 0 < through < SEQ_MAX or type(publish) is not bool:
+        raise MalformedCommit(f"imported is {raw!r}")
+    return ImportMark(through, publish)
 
 
 def brings_news(commit: Commit, *, seq: int, last: Commit | None) -> bool:

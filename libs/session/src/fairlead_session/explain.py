@@ -1,5 +1,6 @@
 """Explains from the log and the quotas why a session works or rests: a sentence and its structure."""
 
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from fairlead_schema.commands.quota import QuotaLimits, QuotaName, TenantTotals
@@ -35,6 +36,8 @@ Code: TypeAlias = (
         "turn-owed",
         "compaction",
         "unreadable",
+        "import",
+        "imported",
     ]
     | RestReason
 )
@@ -72,6 +75,9 @@ def explain(session: Session) -> Explanation:
     if profile is None:
         return Explanation(state="missing", code="missing", reason="The session does not exist.")
     waiting = _waiting(session)
+    import_rest = _explain_import(session, waiting)
+    if import_rest is not None:
+        return import_rest
     if session.execution.owner is not None:
         code, doing = _doing(session)
         reason = f"A runner drains it: {doing}."
@@ -93,6 +99,26 @@ def explain(session: Session) -> Explanation:
             session, ("queued", code), f"{work} waits for a runner.", (), next_=_NEXT_RUNNER
         )
     return _resting(session)
+
+
+def _explain_import(session: Session, waiting: tuple[Waiting, ...]) -> Explanation | None:
+    """Why an imported session rests; None if nothing was open when it was exported."""
+    execution = session.execution
+    if execution.imported_through is None:
+        return None
+    if session.is_incomplete:
+        reason = (
+            f"It is being imported: {session.seq} of {execution.imported_through} events are here."
+        )
+        next_ = "run the import again to its end, or purge the session"
+        return _explain(session, ("resting", "import"), reason, waiting, next_=next_)
+    local = replace(session, execution=replace(execution, imported_through=None))
+    if waiting or not (wake_has_work(local) or session.turn.attempt):
+        return None
+    reason = "It was imported with work that is not done, and nobody here has asked for it."
+    return _explain(
+        session, ("resting", "imported"), reason, waiting, next_="a prompt, or `fairlead resume`"
+    )
 
 
 def add_quotas(explanation: Explanation, limits: QuotaLimits, totals: TenantTotals) -> Explanation:

@@ -149,8 +149,10 @@ def next_move(
 def is_moving(session: Session) -> bool:
     """Whether the session has requested work that a runner can do now.
 
-    Work that waits only for a person's answer does not count.
+    Work that waits only for a person's answer does not count, and none that an import brought.
     """
+    if session.execution.imported_through is not None:
+        return False
     work = bool(session.inbox.pending) or session.execution.owed or session.turn.attempt is not None
     requested = (
         work and session.execution.work_requested
@@ -165,6 +167,8 @@ def wake_has_work(session: Session) -> bool:
     outside its log may have been raised, so every wake counts.
     """
     rest = session.execution.rest
+    if session.execution.imported_through is not None:
+        return False
     return is_moving(session) or (rest is not None and REST_RULES[rest.reason].limit_may_rise)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fairlead_eventlog.ports import Deltas, OutputStore, Requests, SessionLog
-from fairlead_eventlog.register_ports import Snapshots
+from fairlead_eventlog.ports import Deltas, Requests, SessionLog, ShardLog
+from fairlead_eventlog.register_ports import OutputStore, Snapshots
 from fairlead_eventlog.status.log_status import LogStatusRegister
 from fairlead_gateway.http.failed_logins import FailedLogins
 from fairlead_gateway.http.principal_limits import PrincipalLimits
@@ -23,6 +23,9 @@ class NatsPorts(Protocol):
 
     @property
     def log(self) -> SessionLog: ...
+
+    @property
+    def shards(self) -> ShardLog: ...
 
     @property
     def status(self) -> LogStatusRegister: ...

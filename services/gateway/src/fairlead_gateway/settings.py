@@ -31,6 +31,8 @@ class GatewaySettings(BaseModel):
     log_level: str = "INFO"
     request_timeout_s: float = Field(default=5.0, gt=0)
     body_bytes_max: int = Field(default=1024 * 1024, gt=0)
+    # The largest export that is kept in a temporary file while it is verified.
+    import_bytes_max: int = Field(default=1024**3, gt=0)
     fresh_timeout_s: float = Field(default=2.0, ge=0)
     heartbeat_s: float = Field(default=15.0, gt=0)
     # The gateway drops a client that reads nothing for this long.
@@ -101,6 +103,7 @@ class GatewaySettings(BaseModel):
             log_level=config.log.level,
             request_timeout_s=config.nats.request_timeout_s,
             body_bytes_max=gateway.body_bytes_max,
+            import_bytes_max=gateway.import_bytes_max,
             fresh_timeout_s=gateway.fresh_timeout_s,
             heartbeat_s=gateway.heartbeat_s,
             directory=config.location.default or str(Path.cwd()),

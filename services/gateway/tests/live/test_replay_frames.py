@@ -145,7 +145,7 @@ async def _store_something(writer: Writer, chance: random.Random) -> None:
         case 6 if chance.random() < 0.3:
             writer.seq += 1
         case 7 if chance.random() < 0.3:
-            await writer.write(chance.choice(LASTING), level=2)
+            await writer.write(chance.choice(LASTING), level=99)
         case 8 if chance.random() < 0.3:
             await writer.store(b"no json")
         case 9 if chance.random() < 0.3:

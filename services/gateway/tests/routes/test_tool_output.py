@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.ports import StoredOutput
+from fairlead_eventlog.register_ports import StoredOutput
 from fairlead_gateway.routes.server.tool_output import requested_range
 from fairlead_schema.subjects import Address
 

@@ -33,6 +33,11 @@ from fairlead_ingest.verbs.profile.delete import delete
 from fairlead_ingest.verbs.profile.get import get
 from fairlead_ingest.verbs.profile.model import model
 from fairlead_ingest.verbs.profile.move import move
+from fairlead_ingest.verbs.transfer.check import check
+from fairlead_ingest.verbs.transfer.claim import claim
+from fairlead_ingest.verbs.transfer.output import store_output
+from fairlead_ingest.verbs.transfer.page import read_page
+from fairlead_ingest.verbs.transfer.replay import replay
 from fairlead_service.health import Health
 from fairlead_service.process import application
 from fairlead_service.rpc.server import Handler, RpcServer
@@ -55,6 +60,7 @@ class Ingest:
         )
         self._serve_sessions()
         self._serve_asks()
+        self._serve_transfers()
 
     def _serve_sessions(self) -> None:
         self._serve("session.create", create)
@@ -93,6 +99,13 @@ class Ingest:
         self._serve("approval.remove", approval.remove)
         self._serve("ask.expire", expire)
         self._serve("feed.open", open_feed)
+
+    def _serve_transfers(self) -> None:
+        self._serve("transfer.check", check)
+        self._serve("transfer.replay", replay)
+        self._serve("transfer.output", store_output)
+        self._serve("transfer.claim", claim)
+        self._serve("transfer.page", read_page)
 
     @property
     def context(self) -> CommandContext:

@@ -15,10 +15,11 @@ from fairlead_eventlog.session_cache import Readable, SessionCache, Versioned
 from fairlead_eventlog.session_follower import SessionFollower
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
 from fairlead_ingest.quotas import QuotaCheck
+from fairlead_ingest.replayed_sessions import ReplayedSessions
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.waker import Waker
-from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
-from fairlead_schema.events import SessionEvent
+from fairlead_schema.errors import Conflict, ServiceUnavailable, SessionNotFound
+from fairlead_schema.events import SessionEvent, SessionPurged
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
@@ -63,6 +64,7 @@ class CommandContext:
         self.waker = Waker(eventlog, self._cache, self._follower, settings.wake_timings)
         self.quotas = QuotaCheck(TenantTotalsReader(eventlog.requests), settings.config)
         self._writer = SessionWriter(eventlog.log, self._cache, ids, tries_max=APPEND_TRIES)
+        self.replayed = ReplayedSessions(eventlog, self.load_confirmed)
         eventlog.status.on_restore(self._writer.forget_all)
         eventlog.status.on_restore(self._follower.forget_all)
 
@@ -124,6 +126,7 @@ class CommandContext:
 
         async def choose(session: Session) -> tuple[Events, tuple[Session, Events | Refusal]]:
             decision = decide(session)
+            _require_complete(session, decision)
             return decision if isinstance(decision, tuple) else (), (session, decision)
 
         state = None if known is None else AssumedState(known)
@@ -159,6 +162,16 @@ def _newer(
     if one is None or other is None:
         return one or other
     return max(one, other, key=lambda known: known.head.position)
+
+
+def _require_complete(session: Session, decision: object) -> None:
+    """Refuse to change a session in the middle of its import. Only a purge may end it there."""
+    if not session.is_incomplete:
+        return
+    events = decision if isinstance(decision, tuple) else ()
+    if not any(isinstance(event, SessionPurged) for event in events):
+        reason = "The session is being imported: run the import again to its end, or purge it"
+        raise Conflict(reason, session.id)
 
 
 CONTEXT: Final = "command_context"

@@ -4,7 +4,7 @@ A session counts for the principal that created it, with the prompts of everybod
 in the share of its caller and in that of the creator of its session.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
 from fairlead_schema.commands.quota import (
@@ -20,7 +20,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service.config.configuration import Config
 from fairlead_service.quota_metrics import QUOTA_REACHED, QUOTA_UNKNOWN
 from fairlead_service.rpc.caller import current_caller
-from fairlead_session.execution.quota import find_reached_quota
+from fairlead_session.execution.quota import find_exceeded_quota, find_reached_quota
 from fairlead_session.state.session import Session
 
 
@@ -43,6 +43,23 @@ class QuotaCheck:
             reached = await self._find(QuotaHolder(tenant, principal), quotas)
             if reached is not None:
                 return reached
+        return None
+
+    async def find_exceeded_quota(
+        self, tenant: TenantId, adds: Mapping[QuotaName, int]
+    ) -> QuotaReached | None:
+        """The first quota of the tenant or the caller that has no room for all that is added."""
+        for principal in dict.fromkeys((None, current_caller())):
+            holder = QuotaHolder(tenant, principal)
+            limits = self._policy.limits(holder)
+            if not any(limits.limit(quota) is not None for quota in adds):
+                continue
+            totals = await self._totals.load(*holder)
+            if totals is None:
+                QUOTA_UNKNOWN.inc()
+                continue
+            if (exceeded := find_exceeded_quota(limits, totals, adds)) is not None:
+                return exceeded
         return None
 
     def limits_principals(self, tenant: TenantId, quotas: Iterable[QuotaName]) -> bool:

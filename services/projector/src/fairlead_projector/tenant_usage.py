@@ -13,8 +13,8 @@ from faststream import Context
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
-from fairlead_eventlog.ports import OutputStore
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes
+from fairlead_eventlog.register_ports import OutputStore
 from fairlead_projector import database
 from fairlead_projector.database import Connection, query
 from fairlead_projector.settings import ProjectorSettings

@@ -17,6 +17,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
+from fairlead_schema.record import LEVEL_NEWEST
 from fairlead_schema.subjects import Address
 from fairlead_testing.newer_release import newer_commit, newer_release
 
@@ -46,7 +47,7 @@ async def write_newer_session(log_builder: "LogBuilder", at: Address, *, first: 
     created = log_builder.payload(at, CREATED, ADMITTED, by="user:ada")
     if first:
         # The newer release packs the creation in its own way.
-        created = b'{"id":"cmt_1","level":2,' + created.partition(b",")[2]
+        created = b'{"id":"cmt_1","level":%d,' % (LEVEL_NEWEST + 1) + created.partition(b",")[2]
     await log_builder.log.append_raw(at, created)
     if not first:
         await log_builder.log.append_raw(at, newer_commit(3))

@@ -1,11 +1,12 @@
 """When a session has an owner and when a turn is owed."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fairlead_projector.projection import log_entries, row_changes
-from fairlead_projector.projection.rows import SessionRow
+from fairlead_projector.projection.rows import ProjectedSession, SessionRow
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -31,6 +32,7 @@ from fairlead_schema.events import (
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
+from fairlead_schema.record import Commit, ImportMark, decode, encode
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor
 
@@ -83,6 +85,28 @@ def row_after(log_builder: "LogBuilder", *events: SessionEvent) -> SessionRow:
 
 def test_the_owner_stands_from_claim_to_release(log_builder: "LogBuilder") -> None:
     assert row_after(log_builder, CLAIMED).owner == "run_1"
+
+
+def test_the_sweep_does_not_see_work_that_an_import_brought(log_builder: "LogBuilder") -> None:
+    """H-14: until somebody here asks for it."""
+    events = (CREATED, ADMITTED, CLAIMED, PROMOTED, DISPATCHED)
+    recorded = decode(log_builder.payload(AT, *events)).events
+    marked = tuple(replace(event, imported=ImportMark(5)) for event in recorded)
+    entry = log_builder.raw(AT, encode(Commit("cmt_i", marked)))
+    sessions: dict[Address, ProjectedSession] = {}
+    row = row_changes.fold_batch(sessions, [log_entries.decode_entry(entry)]).sessions[AT]
+
+    assert (row.owner, row.work_requested, row.interrupted, row.wake_at) == (
+        None,
+        False,
+        False,
+        None,
+    )
+    assert row.pending == 0
+
+    resumed = log_builder.commit(AT, ResumeRequested())
+    row = row_changes.fold_batch(sessions, [log_entries.decode_entry(resumed)]).sessions[AT]
+    assert (row.work_requested, row.owed) == (True, True)
 
 
 def test_a_released_session_has_no_owner(log_builder: "LogBuilder") -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-from fairlead_eventlog.ports import OutputStore
+from fairlead_eventlog.register_ports import OutputStore
 from fairlead_schema.ids import TenantId
 from fairlead_schema.tools.content import MANAGED_PREFIX, managed_id
 from fairlead_tools.registry.tool import CallContext

@@ -8,10 +8,10 @@ from typing import Final
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.ports import OutputStore
 from fairlead_eventlog.quotas.running_quota import QuotaWait, RunningQuota
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes
 from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
+from fairlead_eventlog.register_ports import OutputStore
 from fairlead_schema.commands.quota import QuotaHolder, QuotaPolicy, QuotaReached, quota_holders
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import TenantId

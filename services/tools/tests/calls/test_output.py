@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from fairlead_eventlog.errors import LogUnavailable, StreamMissing
 from fairlead_eventlog.memory.outputs import MemoryOutputs
-from fairlead_eventlog.ports import StoredOutput
+from fairlead_eventlog.register_ports import StoredOutput
 from fairlead_schema.events import InterruptRequested, SessionPurged, ToolFailed, ToolSucceeded
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.subjects import Address

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
-from fairlead_eventlog.ports import START, CommitPage, Head, StoredOutput
+from fairlead_eventlog.ports import START, CommitPage, Head
 from fairlead_eventlog.process_life import Nudge
+from fairlead_eventlog.register_ports import StoredOutput
 from fairlead_schema import subjects
 from fairlead_schema.events import (
     BudgetSet,

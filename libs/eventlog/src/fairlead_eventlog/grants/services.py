@@ -13,6 +13,7 @@ from fairlead_eventlog.streams import (
     JOBS,
     LOG_STATUS,
     MESSAGES,
+    ORIGINS,
     OUTPUT_BUCKET,
     OUTPUTS,
     PROMPTS,
@@ -114,6 +115,9 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.read_last(PROMPTS.name)
     + may.publish(*RECEIPTS.subjects, *MESSAGES.subjects)
     + may.read_last(MESSAGES.name)
+    + may.read_last(ORIGINS.name)
+    + may.publish(*ORIGINS.subjects, f"$O.{OUTPUT_BUCKET}.>")
+    + _READ_OUTPUTS
     + _READ_APPROVALS
     + may.publish(*APPROVALS.subjects)
     + may.create_consumer(EVENTS.name, "*")

@@ -14,6 +14,7 @@ from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_eventlog.jetstream.registers.approvals import JetStreamApprovals
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.jetstream.registers.message_ids import JetStreamMessageIds
+from fairlead_eventlog.jetstream.registers.origins import JetStreamOrigins
 from fairlead_eventlog.jetstream.registers.receipts import JetStreamReceipts
 from fairlead_eventlog.jetstream.registers.snapshots import JetStreamSnapshots
 from fairlead_eventlog.jetstream.registers.sources import JetStreamSources
@@ -116,6 +117,7 @@ def open_ports(
         liveness=NatsLiveness(link),
         snapshots=JetStreamSnapshots(link),
         message_ids=JetStreamMessageIds(link),
+        origins=JetStreamOrigins(link),
         receipts=JetStreamReceipts(link),
         tool_registrations=JetStreamToolRegistrations(link),
         sources=JetStreamSources(link),

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncIterator
 
-from fairlead_eventlog.ports import StoredOutput
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes
+from fairlead_eventlog.register_ports import OutputPart, OutputParts, StoredOutput
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import OutputId, TenantId
 from fairlead_schema.subjects import Address
@@ -18,6 +18,7 @@ class MemoryOutputs:
         self.outputs: dict[tuple[TenantId, OutputId], tuple[bytes, str]] = {}
         self._sessions: dict[OutputId, Address] = {}
         self._principals: dict[OutputId, PrincipalName | None] = {}
+        self._parts: dict[tuple[Address, OutputId, str, int], bytes] = {}
 
     async def put(
         self,
@@ -32,6 +33,30 @@ class MemoryOutputs:
         self.outputs[at.tenant, output_id] = (whole, mime)
         self._sessions[output_id], self._principals[output_id] = at, principal
         return StoredOutput(len(whole), mime)
+
+    async def put_part(
+        self,
+        at: Address,
+        output_id: OutputId,
+        part: OutputPart,
+        *,
+        principal: PrincipalName | None = None,
+    ) -> None:
+        self._principals[output_id] = principal
+        self._parts[at, output_id, part.upload, part.number] = part.data
+
+    async def finish_parts(
+        self,
+        at: Address,
+        output_id: OutputId,
+        parts: OutputParts,
+        *,
+        principal: PrincipalName | None = None,
+    ) -> None:
+        keys = [(at, output_id, parts.upload, number) for number in range(parts.count)]
+        whole = b"".join(self._parts.pop(key) for key in keys)
+        self.outputs[at.tenant, output_id] = (whole, parts.mime)
+        self._sessions[output_id], self._principals[output_id] = at, principal
 
     async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
         output = self.outputs.get((tenant, output_id))

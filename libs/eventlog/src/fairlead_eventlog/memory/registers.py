@@ -23,6 +23,24 @@ class MemoryMessageIds:
     ) -> SessionId:
         return self._bound.setdefault((tenant, message_id), session_id)
 
+    async def find(self, tenant: TenantId, message_id: MessageId) -> SessionId | None:
+        return self._bound.get((tenant, message_id))
+
+
+class MemoryOrigins:
+    """Origins in a dictionary."""
+
+    def __init__(self) -> None:
+        self._origins: dict[Address, str] = {}
+
+    async def find(self, at: Address) -> str | None:
+        return self._origins.get(at)
+
+    async def claim(self, at: Address, origin: str, *, overwrite: bool = False) -> str:
+        if overwrite:
+            self._origins[at] = origin
+        return self._origins.setdefault(at, origin)
+
 
 class MemoryReceipts:
     """Answers by subject."""

@@ -20,7 +20,7 @@ from fairlead_eventlog.ports import (
 )
 from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_eventlog.replicas.commit_order import CommitOrder
-from fairlead_eventlog.status.log_status import LogStatusRegister, require_finalised
+from fairlead_eventlog.status.log_status import LogStatusRegister, require_finalised, require_level
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
 from fairlead_schema import subjects
 from fairlead_schema.identity.principal import PrincipalName
@@ -68,6 +68,18 @@ class MemoryLog:
         if len(payload) > COMMIT_BYTES_MAX:
             raise CommitTooLarge(at, len(payload), COMMIT_BYTES_MAX)
         return require_readable(await self.append_raw(at, payload))
+
+    async def restore(
+        self, at: Address, commit: Commit, payload: bytes, *, after: Head
+    ) -> StoredCommit:
+        require_level(commit, self._status.current.level)
+        current = await self.last_commit_position(at)
+        if current != after.position:
+            for stored in self._sessions[at]:
+                if isinstance(stored, StoredCommit) and stored.commit == commit:
+                    return stored
+            raise AppendConflict(at, expected=after.position, actual=current)
+        return require_readable(await self.append_raw(at, add_checksum(at, payload)))
 
     async def append_raw(self, at: Address, payload: bytes) -> StoredCommit | UnreadableCommit:
         """Append bytes as they are, readable or not, as a newer version of a writer might."""

@@ -5,7 +5,7 @@ from secrets import token_hex
 from typing import NamedTuple, Protocol
 
 from fairlead_eventlog.errors import NotFinalised
-from fairlead_schema.record import LEVEL_FIRST, Draft
+from fairlead_schema.record import LEVEL_FIRST, Commit, Draft
 
 
 class Incarnation(NamedTuple):
@@ -65,3 +65,9 @@ def require_finalised(drafts: Sequence[Draft], level: int) -> None:
     for draft in drafts:
         if draft.event.level > level:
             raise NotFinalised(draft.event.type, needed=draft.event.level, level=level)
+
+
+def require_level(commit: Commit, level: int) -> None:
+    """Raise NotFinalised if an older release could not read a commit of an import."""
+    if commit.level > level:
+        raise NotFinalised("an import", needed=commit.level, level=level)

@@ -16,6 +16,8 @@ class RawEvent(NamedTuple):
     seq: int
     time: int
     data: dict[str, Any]
+    by: PrincipalName | None = None
+    """The caller of the commit, or in a commit of an import that of the event."""
 
 
 class RawCommit(NamedTuple):
@@ -29,7 +31,8 @@ class RawCommit(NamedTuple):
 def raw_event(recorded: Recorded) -> RawEvent:
     """An event with its data as this release writes it."""
     event = recorded.event
-    return RawEvent(type(event), recorded.id, recorded.seq, recorded.time, event.wire())
+    id_, seq, time, by = recorded.id, recorded.seq, recorded.time, recorded.by
+    return RawEvent(type(event), id_, seq, time, event.wire(), by)
 
 
 def raw_commit(commit: Commit) -> RawCommit:

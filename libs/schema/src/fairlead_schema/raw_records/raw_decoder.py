@@ -18,17 +18,20 @@ def decode_raw(payload: bytes) -> RawCommit:
     """Read one log message: the same as `raw_commit(decode(payload))`, with the same errors.
 
     It makes models only of a commit that this release would write differently: of an older or a newer
-    release, or damaged.
+    release, of an import, or damaged.
     """
     try:
         raw = _COMMIT.validate_json(payload)
     except ValidationError:
         return raw_commit(decode(payload))
+    if raw.get("imported") is not None:
+        return raw_commit(decode(payload))
+    by = raw.get("by")
     events = tuple(
-        RawEvent(_KINDS[item["type"]], item["id"], item["seq"], item["time"], item["data"])
+        RawEvent(_KINDS[item["type"]], item["id"], item["seq"], item["time"], item["data"], by)
         for item in raw["events"]
     )
-    return RawCommit(raw["id"], raw.get("by"), events)
+    return RawCommit(raw["id"], by, events)
 
 
 _Text = Annotated[str, Strict()]
@@ -66,6 +69,7 @@ _EventForm: Any = reduce(or_, _FORMS.values())
 class _CommitForm(TypedDict):
     id: _Text
     by: NotRequired[_Text]
+    imported: NotRequired[Any]
     level: NotRequired[Annotated[_Number, Field(le=LEVEL_NEWEST)]]
     events: Annotated[
         list[Annotated[_EventForm, Field(discriminator="type")]],

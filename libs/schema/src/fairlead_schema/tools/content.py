@@ -15,7 +15,7 @@ Json: TypeAlias = Any
 MANAGED_PREFIX: Final = "fairlead-output:/"
 """The prefix of a managed output's path. Tools, clients and models read the output by this path."""
 
-_MANAGED_PATH: Final = re.compile(re.escape(MANAGED_PREFIX) + r"(out_[A-Za-z0-9_-]{1,120})")
+MANAGED_PATH: Final = re.compile(re.escape(MANAGED_PREFIX) + r"(out_[A-Za-z0-9_-]{1,120})")
 
 
 def managed_path(output_id: OutputId) -> str:
@@ -25,7 +25,7 @@ def managed_path(output_id: OutputId) -> str:
 
 def managed_id(path: str) -> OutputId | None:
     """The managed output that a path names, or None for any other path."""
-    match = _MANAGED_PATH.fullmatch(path)
+    match = MANAGED_PATH.fullmatch(path)
     return match[1] if match else None
 
 

@@ -76,6 +76,7 @@ class GatewayConfig(Section):
     host: str = "127.0.0.1"
     port: int = Field(default=8420, ge=0, le=65535)
     body_bytes_max: int = Field(default=1024 * 1024, gt=0)
+    import_bytes_max: int = Field(default=1024**3, gt=0)
     fresh_timeout_s: float = Field(default=2.0, ge=0)
     heartbeat_s: float = Field(default=15.0, gt=0)
     hosts: Names = ()

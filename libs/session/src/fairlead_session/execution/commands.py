@@ -80,7 +80,8 @@ def interrupt_outcome(after: Session, events: Iterable[SessionEvent]) -> Interru
 
 def request_work(session: Session) -> Events:
     """Ask for work on pending input, unless somebody did. This alone forces no turn."""
-    waits = session.inbox.pending and not session.execution.work_requested
+    requested = session.execution.work_requested and not _is_imported(session)
+    waits = session.inbox.pending and not requested
     return (ResumeRequested(forced=False),) if waits else ()
 
 
@@ -96,7 +97,8 @@ def resume(session: Session) -> Events:
 
 def compact(session: Session) -> Events:
     """Ask for a compaction, unless somebody did."""
-    return () if session.execution.compaction_requested else (CompactionRequested(),)
+    requested = session.execution.compaction_requested and not _is_imported(session)
+    return () if requested else (CompactionRequested(),)
 
 
 def set_budget(session: Session, limits: Budget) -> Events:
@@ -169,11 +171,18 @@ def _stop_running_work(session: Session) -> Events:
 
 def _turn_comes(session: Session) -> bool:
     """Whether a turn runs, or begins soon without waiting for a back-off."""
+    if _is_imported(session):
+        return False
     if session.turn.attempt is not None or session.calls:
         return True
     execution = session.execution
     soon = execution.owner is not None or rest_rule(execution.rested).timer != "back-off"
     return _has_work(session) and execution.work_requested and soon
+
+
+def _is_imported(session: Session) -> bool:
+    """Whether all that was asked for was asked elsewhere."""
+    return session.execution.imported_through is not None
 
 
 def _has_work(session: Session) -> bool:

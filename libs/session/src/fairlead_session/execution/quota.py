@@ -1,6 +1,6 @@
 """Quotas of tenants and principals: which one is reached, what is used of each, and how `explain` says so."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from fairlead_schema.commands.quota import (
@@ -27,6 +27,18 @@ def find_reached_quota(
     for quota in quotas:
         used, allowed = totals.amount(quota), limits.limit(quota)
         if allowed is not None and used >= allowed:
+            return QuotaReached(quota, used, allowed, holder)
+    return None
+
+
+def find_exceeded_quota(
+    limits: QuotaLimits, totals: TenantTotals, adds: Mapping[QuotaName, int]
+) -> QuotaReached | None:
+    """The first quota that has no room for what is added. Nothing needs no room."""
+    holder: HolderKind = "tenant" if totals.principal is None else "principal"
+    for quota, amount in adds.items():
+        used, allowed = totals.amount(quota), limits.limit(quota)
+        if amount and allowed is not None and used + amount > allowed:
             return QuotaReached(quota, used, allowed, holder)
     return None
 

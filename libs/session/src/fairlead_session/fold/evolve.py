@@ -40,17 +40,24 @@ def evolve(session: Session, recorded: Recorded) -> Session:
     fields["seq"], fields["changed_at"] = seq, recorded.time
     for part, reduce in REDUCERS[kind]:
         fields[part] = reduce(session, event, recorded)
+    if recorded.imported is not None:
+        fields["execution"] = execution.note_import(fields["execution"], recorded.imported, seq)
     return from_fields(Session, fields)
 
 
 def _of_execution(reduce: execution.ExecutionReducer) -> Reducer[Execution]:
     """Execution is folded without the rest of the session, because the projector folds it too."""
-    return lambda session, event, recorded: reduce(session.execution, event, recorded.seq)
+
+    def reduce_local(session: Session, event: object, recorded: Recorded) -> Execution:
+        return execution.note_import(reduce(session.execution, event, recorded.seq), None, 0)
+
+    return reduce_local
 
 
 def _change_budget(session: Session, event: BudgetSet, _recorded: Recorded) -> Execution:
     after = Budget(event.cost, event.tokens)
-    return execution.change_budget(session.execution, before=session.usage.budget, after=after)
+    changed = execution.change_budget(session.execution, before=session.usage.budget, after=after)
+    return execution.note_import(changed, None, 0)
 
 
 def _update_todos(_session: Session, event: TodoUpdated, _recorded: Recorded) -> tuple[Todo, ...]:

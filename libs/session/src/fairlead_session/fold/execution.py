@@ -29,6 +29,7 @@ from fairlead_schema.events import (
     ToolSucceeded,
     TurnRetried,
 )
+from fairlead_schema.record import ImportMark
 from fairlead_session.execution.rest import REST_RULES, stop_reason
 from fairlead_session.frozen import replace
 from fairlead_session.state.execution import (
@@ -52,6 +53,19 @@ def evolve(execution: Execution, event: SessionEvent, seq: int) -> Execution:
     """Apply one event with its sequence. Most events do not concern execution."""
     reduce = REDUCERS.get(type(event))
     return execution if reduce is None else reduce(execution, event, seq)
+
+
+def note_import(execution: Execution, mark: ImportMark | None, seq: int) -> Execution:
+    """Remember that an import wrote the event, or with None that it was decided here.
+
+    The owner of a complete import is a runner of another deployment.
+    """
+    if mark is None:
+        if execution.imported_through is None:
+            return execution
+        return replace(execution, imported_through=None)
+    owner = execution.owner if seq < mark.through else None
+    return replace(execution, imported_through=mark.through, owner=owner)
 
 
 def change_budget(execution: Execution, *, before: Budget, after: Budget) -> Execution:

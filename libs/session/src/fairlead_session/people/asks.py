@@ -143,7 +143,7 @@ def recheck_permission(
 ) -> tuple[SessionEvent, ...]:
     """Answer a pending request, if saved approvals allow it now."""
     pending = session.asks.permissions.get(id_)
-    if pending is None:
+    if pending is None or session.execution.imported_through is not None:
         return ()
     need = Need(pending.request.action, pending.request.resources)
     allowed = judge(rules(pending.agent), saved, need) == "allow"
@@ -207,6 +207,8 @@ def expire_ask(session: Session, id_: str, *, before: int) -> tuple[SessionEvent
     pending = session.asks.permissions.get(id_) or session.asks.questions.get(id_)
     if pending is None or pending.asked >= before:
         return ()
+    if session.execution.imported_through is not None:
+        return ()  # Nobody here has asked for anything yet.
     return decline(session, pending, refusal(pending), "not answered in time")
 
 

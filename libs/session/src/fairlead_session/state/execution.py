@@ -76,6 +76,11 @@ class Execution:
     recoveries: int = 0
     held: bool = False
     failure: str | None = None
+    imported_through: int | None = None
+    """The last seq of the import that wrote the session, until somebody here asks for something.
+
+    What was asked for at the session's origin begins nothing here.
+    """
 
     @property
     def interrupted(self) -> bool:

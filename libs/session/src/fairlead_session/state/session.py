@@ -70,3 +70,9 @@ class Session:
     todos: tuple[Todo, ...] = ()
     read_directories: tuple[str, ...] = ()
     """Directories in which the session read files, oldest first. Their instructions apply."""
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether an import has not brought all events yet. Nobody may change the session then."""
+        through = self.execution.imported_through
+        return through is not None and self.seq < through

@@ -219,9 +219,12 @@ class LogReading:
         self._seq = 0
         self._digests: dict[EventId, bytes] = {}
 
-    def read(self, recorded: Recorded) -> tuple[Violation, ...]:
-        """The rules that the next event breaks. An exact repeat of an earlier event breaks none."""
-        digest = sha256(to_json(event_json(recorded))).digest()[:DIGEST_BYTES]
+    def read(self, recorded: Recorded, stored: bytes | None = None) -> tuple[Violation, ...]:
+        """The rules that the next event breaks. An exact repeat of an earlier event breaks none.
+
+        A caller that has the stored bytes of the event saves writing them again.
+        """
+        digest = sha256(stored or to_json(event_json(recorded))).digest()[:DIGEST_BYTES]
         if self._digests.get(recorded.id) == digest:
             return ()
         findings = [*self._check_order(recorded), *self.asks.check_caller(recorded)]

@@ -55,7 +55,7 @@ def guard_and_log(app: Starlette, rules: OriginRules) -> Starlette:
 
 async def dispatch(runtime: Runtime, operation: AnyOperation, http: Request) -> Response:
     """Run the checks of an operation in the order of the contract, then the operation."""
-    check_content_type(http)
+    check_content_type(http, operation.takes)
     principal = await _admit_caller(runtime, operation, http)
     target = None
     if operation.in_session:

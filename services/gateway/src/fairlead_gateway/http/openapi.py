@@ -105,6 +105,11 @@ def _operation(item: AnyOperation, refs: Any) -> Json:  # noqa: ANN401 - pydanti
             "required": True,
             "content": {"application/json": _content(schema)},
         }
+    elif item.takes != "application/json":
+        described["requestBody"] = {
+            "required": True,
+            "content": {item.takes: _content({"type": "string", "format": "binary"})},
+        }
     return described
 
 
@@ -162,8 +167,8 @@ def _responses(item: AnyOperation, refs: Any) -> Json:  # noqa: ANN401 - pydanti
 
 def _plain_responses(item: AnyOperation) -> Json:
     """The refusals without JSON: a wrong content type, a body that comes too slowly, a large head."""
-    texts = {} if item.method == "GET" else {"415": "The content type is not application/json."}
-    if item.body is not EmptyInput:
+    texts = {} if item.method == "GET" else {"415": f"The content type is not {item.takes}."}
+    if item.body is not EmptyInput or item.takes != "application/json":
         texts["408"] = "The body did not arrive in time."
     content = {"text/plain": _content({"type": "string"})}
     plain = {status: {"description": text, "content": content} for status, text in texts.items()}

@@ -110,6 +110,8 @@ class Operation(Generic[Query, Body]):
     status: Literal[200, 202, 204] = 200
     errors: tuple[type[Refused], ...] = ()
     media: Media = "application/json"
+    takes: Media = "application/json"
+    """What the body is. A body that is no JSON is read by the operation itself."""
     commands: bool = False
     """True skips the look-up of the session, because ingest or the fold refuses an unknown one."""
 

@@ -92,7 +92,7 @@ def query_of(request: Request, model: type[Parsed]) -> Parsed:
     return validate(model, dict(request.query_params), "Query")
 
 
-def check_content_type(request: Request) -> None:
+def check_content_type(request: Request, expected: str = "application/json") -> None:
     """Refuse a request that a form of a web page could send. Raises 415.
 
     Only a caller that is no browser may leave the content type out.
@@ -101,8 +101,8 @@ def check_content_type(request: Request) -> None:
         return
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     may_be_missing = not browser_headers(request.scope["headers"]).from_browser
-    if content_type != "application/json" and (content_type or not may_be_missing):
-        raise HTTPException(UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type: send application/json")
+    if content_type != expected and (content_type or not may_be_missing):
+        raise HTTPException(UNSUPPORTED_MEDIA_TYPE, f"Unsupported Media Type: send {expected}")
 
 
 async def read_body(request: Request, *, bytes_max: int, timeout_s: float) -> bytes:

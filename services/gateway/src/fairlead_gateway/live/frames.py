@@ -22,9 +22,9 @@ async def encode_commit(
     """The events of a commit after a sequence, as bytes that every client can share."""
     public: list[bytes] = []
     everything: list[bytes] = []
-    session_id, by = translator.session_id, commit.by
+    session_id = translator.session_id
     for raw, delivery in await translator.select(commit, after=after):
-        body = raw_event_json(session_id, raw, by=by, delivery=delivery)
+        body = raw_event_json(session_id, raw, by=raw.by, delivery=delivery)
         frame = b"id: %d\ndata: %s\n\n" % (raw.seq, to_json(body, inf_nan_mode="null"))
         everything.append(frame)
         if raw.kind.visibility == "public":

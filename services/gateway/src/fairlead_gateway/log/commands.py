@@ -32,11 +32,18 @@ async def send_command(
 
     Raises Forbidden if the verb's scope is missing, the refusal of ingest, or ServiceUnavailable.
     """
+    body = command.model_dump_json(by_alias=True, exclude_none=True).encode()
+    return await send_body(request, verb, body, answer)
+
+
+async def send_body(
+    request: ApiRequest[Any, Any], verb: str, body: bytes, answer: type[CommandAnswer[Data]]
+) -> Data:
+    """Send the bytes of a command to ingest, as `send_command` does."""
     principal, runtime = request.principal, request.runtime
     scope = VERBS[verb].scope
     assert scope is not None, f"{verb} is for services alone"
     require_scope(principal, scope)
-    body = command.model_dump_json(by_alias=True, exclude_none=True).encode()
     timeout_s, requests = runtime.settings.request_timeout_s, runtime.nats().requests
 
     async def send(subject: str, timeout_s: float) -> bytes:

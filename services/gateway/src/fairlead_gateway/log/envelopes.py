@@ -71,7 +71,7 @@ class EnvelopeTranslator:
         """The visible events of one commit after a sequence, as envelopes."""
         return [
             EventEnvelope.model_validate(
-                raw_event_json(self.session_id, item.raw, by=commit.by, delivery=item.delivery)
+                raw_event_json(self.session_id, item.raw, by=item.raw.by, delivery=item.delivery)
             )
             for item in await self.select(commit, after=after)
         ]

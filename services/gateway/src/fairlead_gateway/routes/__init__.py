@@ -13,12 +13,14 @@ from fairlead_gateway.routes.sessions import (
     session,
     sessions,
     todo,
+    transfer,
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     health.READ,
     location.READ,
     tenant_usage.READ,
+    transfer.EXPORT_TENANT,
     catalog.AGENTS,
     catalog.MODELS,
     permission.LIST_ALL_SESSIONS,
@@ -28,8 +30,10 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     sessions.LIST,
     create.CREATE,
     sessions.ACTIVE,
+    transfer.IMPORT,
     session.READ,
     changes.DELETE,
+    transfer.EXPORT,
     prompt.ADMIT,
     pending_inputs.LIST,
     pending_inputs.CANCEL,

@@ -161,6 +161,11 @@ async def _has_work(eventlog: EventLog, shard: int, position: int) -> bool:
     return bool(state.held) or is_restored
 
 
+def _is_silent(recorded: Recorded) -> bool:
+    """Whether an import brought the event that nobody asked to publish."""
+    return recorded.imported is not None and not recorded.imported.publish
+
+
 async def feed_items(
     at: Address, events: Sequence[Recorded], deliveries: PendingDeliveries
 ) -> list[FeedItem]:
@@ -169,7 +174,7 @@ async def feed_items(
     for recorded in events:
         event = recorded.event
         deliveries.note(at, recorded)
-        if event.visibility == "private":
+        if event.visibility == "private" or _is_silent(recorded):
             continue
         delivery: Delivery = "steer"
         if isinstance(event, PromptPromoted):

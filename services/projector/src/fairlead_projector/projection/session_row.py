@@ -28,7 +28,7 @@ from fairlead_schema.events import (
 from fairlead_schema.identity.principal import counted_principal
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
-from fairlead_session.fold.execution import REDUCERS, change_budget, evolve
+from fairlead_session.fold.execution import REDUCERS, change_budget, evolve, note_import
 from fairlead_session.input.prompt_title import title_after
 from fairlead_session.state.execution import Execution
 from fairlead_session.state.usage import Budget
@@ -99,7 +99,8 @@ def apply_event(session: ProjectedSession, recorded: Recorded) -> None:
     if kind not in _ROW_EVENTS:
         return
     if kind in _EXECUTION_EVENTS:
-        _set_execution(row, evolve(row.execution, event, recorded.seq))
+        evolved = evolve(row.execution, event, recorded.seq)
+        _set_execution(row, note_import(evolved, recorded.imported, recorded.seq))
     if isinstance(event, PromptAdmitted) and event.resume is not False:
         # A steer does not wait for the end of a back-off.
         row.wake_at = None if event.delivery == "steer" else row.wake_at
@@ -110,7 +111,7 @@ def apply_event(session: ProjectedSession, recorded: Recorded) -> None:
         row.tokens = row.tokens.plus(event.tokens)
         row.updated_at = recorded.time
     elif isinstance(event, BudgetSet):
-        _set_budget(row, event)
+        _set_budget(row, event, recorded)
     elif isinstance(event, _PROFILE_EVENTS):
         _change_profile(row, event, recorded.time)
 
@@ -132,12 +133,17 @@ def _set_execution(row: SessionRow, execution: Execution) -> None:
     row.interrupted, row.rested = execution.interrupted, execution.rested
     if execution.rest is not before.rest:
         row.wake_at = None if execution.rest is None else execution.wake_at
+    if execution.imported_through is not None:
+        # What was asked for at the session's origin begins nothing here.
+        row.owner, row.wake_at, row.rested = None, None, None
+        row.work_requested = row.interrupted = False
 
 
-def _set_budget(row: SessionRow, event: BudgetSet) -> None:
+def _set_budget(row: SessionRow, event: BudgetSet, recorded: Recorded) -> None:
     before = Budget(row.budget_cost, row.budget_tokens)
     after = Budget(event.cost, event.tokens)
-    _set_execution(row, change_budget(row.execution, before=before, after=after))
+    changed = change_budget(row.execution, before=before, after=after)
+    _set_execution(row, note_import(changed, recorded.imported, recorded.seq))
     row.budget_cost, row.budget_tokens = event.cost, event.tokens
 
 

@@ -99,7 +99,7 @@ def note_started_calls(session: ProjectedSession, events: Iterable[Recorded]) ->
     row = session.row
     started = dict.fromkeys(row.started_calls)
     for recorded in events:
-        if type(event := recorded.event) is ToolStarted:
+        if type(event := recorded.event) is ToolStarted and recorded.imported is None:
             started[CallKey(event.assistant_message_id, event.call_id)] = None
     if started:
         row.started_calls = tuple(call for call in started if call in row.execution.open_calls)

@@ -89,6 +89,8 @@ class Drain:
 
     def _has_work(self) -> bool:
         session = self._writer.session
+        if session.is_incomplete:
+            return False
         return session.execution.owner is not None or wake_has_work(session)
 
     async def _make(self, move: Move) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from fairlead_eventlog.errors import LogError, LogUnavailable
-from fairlead_eventlog.ports import OutputStore
+from fairlead_eventlog.register_ports import OutputStore
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import FileContent, TextContent, ToolContent, managed_path

@@ -16,6 +16,7 @@ from fairlead_cli import commits
 from fairlead_cli.addresses import add_config, effective_config
 from fairlead_cli.commits import EncodedCommit
 from fairlead_cli.errors import CommandError, UsageError
+from fairlead_cli.export_file import is_export, verify_file
 from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema.ids import DEFAULT_TENANT
@@ -30,7 +31,7 @@ CHANGED: Final = "the commit that ends here is not the one that was written"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("session", metavar="SESSION", nargs="?", help="only this session (default: the whole log)")
+    add("session", metavar="SESSION|FILE", nargs="?", help="only this session, or an exported file")
     add("--tenant", default=DEFAULT_TENANT, help="whose session it is")
     add("--file", type=Path, metavar="FILE", help="verify an exported file instead of the log")
     add("--export", type=Path, metavar="FILE", help="also write every commit read, one line each")
@@ -42,12 +43,35 @@ def run(args: argparse.Namespace) -> int:
     """Print the violations. The exit code is 1 when there is one."""
     if args.file is not None and args.session is not None:
         raise UsageError("name a session or a file, not both")
+    if args.session is not None and Path(args.session).is_file():
+        args.file, args.session = Path(args.session), None
+    if args.file is not None and is_export(args.file):
+        return _verify_export(args)
     report = asyncio.run(_read_and_verify(args))
     if args.json:
         sys.stdout.writelines(json.dumps(line) + "\n" for line in _json_lines(report))
     else:
         _show(report, stdout_console())
     return 1 if report.violations else 0
+
+
+def _verify_export(args: argparse.Namespace) -> int:
+    """Print what an export holds. Raises CommandError at the first line that cannot be used."""
+    summary = verify_file(args.file)
+    header, sessions = summary.header, summary.sessions.values()
+    counts = {
+        "sessions": len(sessions),
+        "events": sum(session.seq for session in sessions),
+        "outputs": sum(bool(size) for session in sessions for size in session.outputs.values()),
+        "violations": 0,
+    }
+    if args.json:
+        sys.stdout.write(json.dumps({"export": header.wire(), **counts}) + "\n")
+        return 0
+    totals = ", ".join(f"{count} {name}" for name, count in counts.items())
+    source = f"tenant {header.tenant}, by {header.by or 'nobody'}"
+    stdout_console().print(f"an export of {source}: {totals}", markup=False)
+    return 0
 
 
 @dataclass(slots=True)

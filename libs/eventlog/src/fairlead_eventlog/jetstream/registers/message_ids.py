@@ -27,8 +27,12 @@ class JetStreamMessageIds:
         except ServerRefusal as refusal:
             if not refusal.is_second_message:
                 raise stream_error(refusal, MESSAGES.name) from refusal
-            message = await self._link.last_message(MESSAGES.name, subject)
-            return session_id if message is None else message.payload.decode()
+            return await self.find(tenant, message_id) or session_id
         except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("the message id was not bound") from error
         return session_id
+
+    async def find(self, tenant: TenantId, message_id: MessageId) -> SessionId | None:
+        subject = subjects.message(tenant, message_id)
+        message = await self._link.last_message(MESSAGES.name, subject)
+        return None if message is None else message.payload.decode()

@@ -22,8 +22,8 @@ import orjson
 from fairlead_eventlog.errors import LogError, LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.messages import purge_subject
-from fairlead_eventlog.ports import StoredOutput
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes, principal_mark
+from fairlead_eventlog.register_ports import OutputPart, OutputParts, StoredOutput
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import OutputId, TenantId
@@ -56,27 +56,37 @@ class JetStreamOutputs:
         nuid = f"{at.tenant}.{at.session_id}.{output_id}.{_label(len(first), principal)}"
         try:
             size, count, digest = await self._store_chunks(_chunk_subject(nuid), first, chunks)
-            description = {
-                "name": _name(at.tenant, output_id),
-                "bucket": OUTPUT_BUCKET,
-                "nuid": nuid,
-                "size": size,
-                "chunks": count,
-                "digest": f"SHA-256={urlsafe_b64encode(digest).decode()}",
-                "mtime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
-                "headers": {MIME: [mime]},
-                "options": {"max_chunk_size": self._chunk_bytes},
-            }
-            headers = {"Nats-Rollup": "sub"}
-            await self._store_message(
-                _description_subject(at.tenant, output_id), orjson.dumps(description), headers
-            )
+            stored = OutputParts("", len(first), count, size, digest, mime)
+            await self._store_description(at.tenant, output_id, nuid, stored)
         except BaseException:
             # Nobody can find these chunks, so they are removed before they expire.
             with suppress(LogError):
                 await purge_subject(self._link, OUTPUTS.name, _chunk_subject(nuid))
             raise
         return StoredOutput(size, mime)
+
+    async def put_part(
+        self,
+        at: Address,
+        output_id: OutputId,
+        part: OutputPart,
+        *,
+        principal: PrincipalName | None = None,
+    ) -> None:
+        nuid = _parts_nuid(at, output_id, part.upload, part.first_bytes, principal)
+        headers = {"Nats-Msg-Id": f"{nuid}-{part.number}"}
+        await self._store_message(_chunk_subject(nuid), part.data, headers)
+
+    async def finish_parts(
+        self,
+        at: Address,
+        output_id: OutputId,
+        parts: OutputParts,
+        *,
+        principal: PrincipalName | None = None,
+    ) -> None:
+        nuid = _parts_nuid(at, output_id, parts.upload, parts.first_bytes, principal)
+        await self._store_description(at.tenant, output_id, nuid, parts)
 
     async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
         description = await self._describe(tenant, output_id)
@@ -157,6 +167,25 @@ class JetStreamOutputs:
             await self._store_message(subject, chunk)
         return size, count, digest.digest()
 
+    async def _store_description(
+        self, tenant: TenantId, output_id: OutputId, nuid: str, parts: OutputParts
+    ) -> None:
+        """Make the chunks of an output readable."""
+        description = {
+            "name": _name(tenant, output_id),
+            "bucket": OUTPUT_BUCKET,
+            "nuid": nuid,
+            "size": parts.size,
+            "chunks": parts.count,
+            "digest": f"SHA-256={urlsafe_b64encode(parts.digest).decode()}",
+            "mtime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+            "headers": {MIME: [parts.mime]},
+            "options": {"max_chunk_size": self._chunk_bytes},
+        }
+        headers = {"Nats-Rollup": "sub"}
+        subject = _description_subject(tenant, output_id)
+        await self._store_message(subject, orjson.dumps(description), headers)
+
     async def _store_message(
         self, subject: str, payload: bytes, headers: dict[str, str] | None = None
     ) -> None:
@@ -189,9 +218,20 @@ async def _split_chunks(pieces: AsyncIterator[bytes], length: int) -> AsyncItera
         yield bytes(pending)
 
 
-def _label(first_bytes: int, principal: PrincipalName | None) -> str:
+def _parts_nuid(
+    at: Address,
+    output_id: OutputId,
+    upload: str,
+    first_bytes: int,
+    principal: PrincipalName | None,
+) -> str:
+    label = _label(first_bytes, principal, upload)
+    return f"{at.tenant}.{at.session_id}.{output_id}.{label}"
+
+
+def _label(first_bytes: int, principal: PrincipalName | None, token: str | None = None) -> str:
     """The last part of a subject of chunks: the length of the first one, and whose output it is."""
-    label = f"{first_bytes}-{secrets.token_hex(11)}"
+    label = f"{first_bytes}-{token or secrets.token_hex(11)}"
     return label if principal is None else f"{label}-{principal_mark(principal)}"
 
 

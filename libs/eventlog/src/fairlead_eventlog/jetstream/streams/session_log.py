@@ -11,7 +11,7 @@ from fairlead_eventlog.jetstream.streams.patient_append import PATIENCE_S, Patie
 from fairlead_eventlog.jetstream.streams.session_tail import SessionTail
 from fairlead_eventlog.ports import START, CommitPage, EntryPage, Head, LogEntry, StoredCommit
 from fairlead_eventlog.replicas.patience import Patience
-from fairlead_eventlog.status.log_status import LogStatusRegister, require_finalised
+from fairlead_eventlog.status.log_status import LogStatusRegister, require_finalised, require_level
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
 from fairlead_schema import subjects
 from fairlead_schema.identity.principal import PrincipalName
@@ -61,6 +61,17 @@ class JetStreamLog:
         if len(payload) > limit:
             raise CommitTooLarge(at, len(payload), limit)
         self._room.require(at, drafts, len(payload))
+        return await self._append.append(at, commit, payload, after=after)
+
+    async def restore(
+        self, at: Address, commit: Commit, payload: bytes, *, after: Head
+    ) -> StoredCommit:
+        require_level(commit, self._status.current.level)
+        payload = add_checksum(at, payload)
+        limit = min(COMMIT_BYTES_MAX, self._link.payload_bytes_max)
+        if len(payload) > limit:
+            raise CommitTooLarge(at, len(payload), limit)
+        self._room.require(at, (), len(payload))
         return await self._append.append(at, commit, payload, after=after)
 
     async def read(

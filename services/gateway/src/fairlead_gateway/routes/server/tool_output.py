@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.responses import Response, StreamingResponse
 
-from fairlead_eventlog.ports import OutputStore, StoredOutput
+from fairlead_eventlog.register_ports import OutputStore, StoredOutput
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput, output_id_of
 from fairlead_gateway.http.sse import auto_close

@@ -6,7 +6,7 @@ from fairlead_eventlog.errors import LogError
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.unreadable_purge import purge_unreadable
 from fairlead_ingest.verbs.execution.interrupt import interrupt
-from fairlead_ingest.verbs.sessions import change
+from fairlead_ingest.verbs.sessions import change, load
 from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.errors import Refused, SessionNotFound
 from fairlead_schema.ids import SessionId, TenantId
@@ -43,7 +43,8 @@ async def delete(context: ContextDep, tenant: TenantParam, command: SessionComma
 async def _purge_readable(context: CommandContext, at: Address) -> tuple[Session, int]:
     """Purge by a decision from the whole log: the session before it, and the seq of its last event."""
     # The asks close in a commit of their own, because the last event stands alone.
-    await change(context, at, close_asks)
+    if not (await load(context, at)).is_incomplete:
+        await change(context, at, close_asks)
     committed = await change(context, at, purge)
     return committed.before, committed.session.seq
 

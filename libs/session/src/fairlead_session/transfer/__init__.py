@@ -1,0 +1,1 @@
+"""Transfer of sessions: the export file, its verification, and the rules of a replay."""

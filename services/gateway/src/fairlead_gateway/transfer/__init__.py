@@ -1,0 +1,1 @@
+"""Exports that leave through the gateway, and imports that come in."""

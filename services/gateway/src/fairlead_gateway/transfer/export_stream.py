@@ -1,0 +1,120 @@
+"""Streams an export: commits and managed outputs as they stand on the servers, line by line."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from importlib.metadata import version
+from typing import Final
+
+from fairlead_eventlog.ports import START
+from fairlead_gateway.http.sse import auto_close
+from fairlead_gateway.runtime import NatsPorts, Runtime
+from fairlead_schema.events import ToolCalled
+from fairlead_schema.identity.principal import Principal
+from fairlead_schema.ids import OutputId, SessionId, TenantId
+from fairlead_schema.record import LEVEL_NEWEST, RecordError, decode
+from fairlead_schema.subjects import Address
+from fairlead_schema.tools.content import MANAGED_PREFIX
+from fairlead_service import ids
+from fairlead_session.calls.child_ids import TASK, child_of
+from fairlead_session.transfer.events import named_outputs
+from fairlead_session.transfer.lines import CHUNK_BYTES, ExportHeader, ExportLines, ExportScope
+
+PIECE_BYTES: Final = 256 * 1024
+_TASK: Final = f'"{TASK}"'.encode()
+_MANAGED: Final = MANAGED_PREFIX.encode()
+
+
+async def export_sessions(
+    runtime: Runtime,
+    principal: Principal,
+    scope: ExportScope,
+    session_ids: AsyncIterator[SessionId],
+) -> AsyncIterator[bytes]:
+    """The export of some sessions, in pieces of some lines. With a tree their children follow them."""
+    ports = runtime.nats()
+    lines = ExportLines(_header(ports, principal, scope))
+    piece = bytearray(lines.first)
+    async for root in session_ids:
+        waiting = deque((root,))
+        while waiting:
+            session = _SessionExport(ports, Address(principal.tenant, waiting.popleft()), lines)
+            async with auto_close(session.lines()) as session_lines:
+                async for line in session_lines:
+                    piece += line
+                    if len(piece) >= PIECE_BYTES:
+                        yield bytes(piece)
+                        piece.clear()
+            if scope == "tree":
+                waiting.extend(session.children)
+    yield bytes(piece) + lines.end()
+
+
+def _header(ports: NatsPorts, principal: Principal, scope: ExportScope) -> ExportHeader:
+    incarnation = ports.status.current.incarnation
+    return ExportHeader(
+        level=LEVEL_NEWEST,
+        release=version("fairlead-gateway"),
+        scope=scope,
+        tenant=principal.tenant,
+        incarnation=None if incarnation is None else incarnation.id,
+        by=principal.name,
+        at=ids.now_ms(),
+    )
+
+
+class _SessionExport:
+    """One session: its commits, and then the outputs that its events name."""
+
+    def __init__(self, ports: NatsPorts, at: Address, lines: ExportLines) -> None:
+        self._ports = ports
+        self._at = at
+        self._lines = lines
+        self._outputs: dict[OutputId, None] = {}
+        self.children: list[SessionId] = []
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """The lines of the session; none if it does not exist, or no longer."""
+        if await self._ports.log.end(self._at) == START:
+            return
+        yield self._lines.begin(self._at.session_id)
+        entries = self._ports.shards.session_entries(self._at, after=0)
+        async with auto_close(entries):
+            async for entry in entries:
+                self._note(entry.payload)
+                yield self._lines.commit(entry.payload)
+        for output_id in self._outputs:
+            async with auto_close(self._output_lines(output_id)) as output_lines:
+                async for line in output_lines:
+                    yield line
+        yield self._lines.seal()
+
+    def _note(self, payload: bytes) -> None:
+        """Note the outputs and children that a commit names. Most commits name none."""
+        if _MANAGED not in payload and _TASK not in payload:
+            return
+        try:
+            events = [recorded.event for recorded in decode(payload).events]
+        except RecordError:
+            return  # The export keeps the bytes. Who verifies it names the place.
+        for event in events:
+            self._outputs |= dict.fromkeys(named_outputs(event))
+            if isinstance(event, ToolCalled) and event.tool == TASK:
+                self.children.append(
+                    child_of(self._at.session_id, event.assistant_message_id, event.call_id)
+                )
+
+    async def _output_lines(self, output_id: OutputId) -> AsyncIterator[bytes]:
+        """The lines of a managed output; none if it has expired."""
+        tenant: TenantId = self._at.tenant
+        output = await self._ports.outputs.stat(tenant, output_id)
+        if output is None:
+            return
+        yield self._lines.output(output_id, output.mime, output.bytes)
+        async with auto_close(self._ports.outputs.get(tenant, output_id)) as pieces:
+            async for piece in pieces:
+                for data in _split(piece):
+                    yield self._lines.chunk(data)
+
+
+def _split(piece: bytes) -> Iterable[bytes]:
+    return (piece[start : start + CHUNK_BYTES] for start in range(0, len(piece), CHUNK_BYTES))

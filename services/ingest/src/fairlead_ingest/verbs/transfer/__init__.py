@@ -1,0 +1,1 @@
+"""Verbs that bring sessions from elsewhere, and give their commits away."""

@@ -1,0 +1,32 @@
+"""`transfer.page`: the commits of a session as the log stores them."""
+
+from typing import Final
+
+from fairlead_eventlog.ports import START
+from fairlead_ingest.command_context import ContextDep
+from fairlead_schema.commands.transfer import CommitsRead, ReadCommits
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
+from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
+
+PAGE_BYTES: Final = 256 * 1024
+"""A page ends after so many bytes: as text inside of JSON they may become twice as many."""
+
+
+async def read_page(context: ContextDep, tenant: TenantParam, command: ReadCommits) -> CommitsRead:
+    """Some commits after a position. Raises SessionNotFound."""
+    at = Address(tenant, command.session_id)
+    if await context.eventlog.log.end(at) == START:
+        raise SessionNotFound(at.session_id)
+    commits: list[str] = []
+    size, position = 0, command.after
+    async for entry in context.eventlog.shards.session_entries(at, after=command.after):
+        if commits and (len(commits) == command.limit or size + len(entry.payload) > PAGE_BYTES):
+            return CommitsRead(session_id=at.session_id, commits=tuple(commits), next=position)
+        try:
+            commits.append(entry.payload.decode())
+        except UnicodeDecodeError as error:
+            reason = f"The commit at position {entry.position} is no text: {error}"
+            raise ServiceUnavailable(reason, service="session.log", kind="Unreadable") from error
+        size, position = size + len(entry.payload), entry.position
+    return CommitsRead(session_id=at.session_id, commits=tuple(commits))
