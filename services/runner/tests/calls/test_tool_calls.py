@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
+from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
-from fairlead_eventlog.ports import START, CommitPage, Head
+from fairlead_eventlog.ports import START, CommitPage, Head, StoredCommit
 from fairlead_eventlog.process_life import Nudge
 from fairlead_runner.drain import log_waiter
 from fairlead_runner.wake_consumer import WakeConsumer
@@ -19,9 +20,11 @@ from fairlead_schema.events import (
     ToolFailed,
     ToolStarted,
 )
+from fairlead_schema.record import Commit, Draft, record
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_schema.tools.request import ToolRequest
+from fairlead_service import ids
 from services.runner.tests.conftest import (
     AT,
     WAIT_S,
@@ -59,6 +62,44 @@ async def test_a_call_is_sent_once_it_is_durable_and_its_result_continues_the_tu
     assert world.provider.messages()[-1][0] == "tool"
     assert called.revision == "read@1"  # type: ignore[union-attr]
     assert world.provider.requests[0]["tools"][0]["function"]["name"] == "read"
+
+
+async def test_a_settlement_that_the_log_never_had_is_given_up_for_the_log(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-04, A1: a nudge from before a restore. Nothing is written from it, and no provider sees it."""
+    offer_tool(world)
+    world.provider.replies.extend([call_reply("c1"), text_reply("thanks")])
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    consumer = WakeConsumer(world.context())
+
+    async with run_consumer(consumer):
+        called = await wait_for_event(world, "attempt.finished")
+        head = await world.log.head(AT)
+        draft = Draft(ids.event_id(), 1, tool_succeeded(called))
+        lost = Commit(ids.commit_id(), record((draft,), after=head.seq))
+        position = head.position + 1
+        refused, append = asyncio.Event(), world.log.append
+
+        async def note_refusal(*args: Any, **options: Any) -> StoredCommit:  # noqa: ANN401
+            try:
+                return await append(*args, **options)
+            except AppendConflict:
+                refused.set()
+                raise
+
+        monkeypatch.setattr(world.log, "append", note_refusal)
+        consumer.nudge(Nudge(AT, position, StoredCommit(position, lost)))
+        await asyncio.wait_for(refused.wait(), WAIT_S)
+        assert len(world.provider.requests) == 1
+        assert (await world.log.head(AT)) == head
+        await world.write(tool_succeeded(called))
+        consumer.nudge(Nudge(AT, (await world.log.head(AT)).position))
+        await wait_until(lambda: not world.wakes)
+
+    assert len(world.provider.requests) == 2
+    assert (await world.session()).execution.rested == "idle"
 
 
 @pytest.mark.parametrize("gap", [False, True], ids=["next", "after another"])
