@@ -9,7 +9,8 @@ ProjectorError
 ├── DatabaseAhead      a newer release migrated this database: upgrade this process
 ├── MigrationRunning   another process migrates: wait for it
 ├── NotMigrated        migrations are missing and this role may not apply them: run `fairlead migrate`
-└── UnusableRole       a role cannot serve a service: correct its address
+├── UnusableRole       a role cannot serve a service: correct its address
+└── WorkerDied         a process of a rebuild has ended: run `fairlead rebuild` again
 """
 
 
@@ -73,3 +74,11 @@ class UnusableRole(ProjectorError):
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"the role {name} of Postgres cannot be used: {reason}")
         self.name = name
+
+
+class WorkerDied(ProjectorError):
+    def __init__(self, pid: int, end: str) -> None:
+        super().__init__(
+            f"the rebuild is not complete: its worker process {pid} {end}; run it again"
+        )
+        self.pid = pid

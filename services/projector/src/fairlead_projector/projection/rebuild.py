@@ -1,12 +1,9 @@
 """Drops the read models and builds them again from the log. The rows are the same."""
 
 import asyncio
-import gc
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from psycopg import errors
@@ -14,20 +11,11 @@ from psycopg import errors
 from fairlead_eventlog.connection import EventLog
 from fairlead_projector import database, migrations
 from fairlead_projector.database import Connection, query
-from fairlead_projector.projection.group.shard_group import ShardGroup
-from fairlead_projector.projection.group.writer import BatchLimits
-from fairlead_projector.projection.shard import ReadOptions, project_shard
-from fairlead_projector.shard_balance import ShardShare
-from fairlead_projector.task_supervisor import Complaints, keep_running
+from fairlead_projector.projection.workers.crew import Crew, Staffing, start_crew
+from fairlead_projector.projection.workers.job import WorkerJob
+from fairlead_projector.projection.workers.replay import replay_shards
 from fairlead_schema.subjects import SHARDS
-from fairlead_service.supervise import cancel_and_wait
 
-# Nobody waits for a single entry of a rebuild: a large batch writes each session and message once.
-LIMITS: Final = BatchLimits(commits_max=2_000)
-# While Postgres works for one group, this process decodes and folds for the other.
-GROUPS: Final = 2
-# A batch makes many small values without cycles. Frequent collection takes a fifth of the time.
-COLLECT_AFTER: Final = (500_000, 10, 10)
 POLL_S: Final = 0.1
 RESET_ATTEMPTS_MAX: Final = 5
 TABLES: Final = (
@@ -56,51 +44,27 @@ async def rebuild(
     *,
     progress: Callable[[RebuildProgress], None],
     reader: str = "projector",
+    staffing: Staffing | None = None,
 ) -> None:
-    """Rebuild up to the current end of the log.
+    """Rebuild up to the current end of the log, with more processes if there is staffing for them.
 
     A projector may keep running: the new checkpoints fence it, and the next owner of each shard
-    replays it.
+    replays it. Raises WorkerDied: the rows are incomplete until a projector or a rebuild goes on.
     """
-    async with await database.connect(dsn) as connection:
+    ends = [await eventlog.shards.last_position(shard) for shard in range(SHARDS)]
+    count = 0 if staffing is None else staffing.count_workers(sum(ends))
+    # The workers start while the tables are made.
+    async with start_crew(count) as crew, await database.connect(dsn) as connection:
         await _reset(connection)
-        ends = [await eventlog.shards.last_position(shard) for shard in range(SHARDS)]
-        # The first projection has stored the dead letters already.
-        replay = replace(eventlog, dead_letters=_DiscardedLetters())
-        share, complaints = ShardShare(), Complaints()
-        options = ReadOptions(LIMITS.commits_max, reader=reader)
-        async with AsyncExitStack() as stack:
-            stack.enter_context(_seldom_collected())
-            groups = [
-                await stack.enter_async_context(ShardGroup(dsn, replay, LIMITS))
-                for _number in range(GROUPS)
-            ]
-            tasks = [
-                asyncio.create_task(
-                    keep_running(
-                        f"shard {shard}",
-                        partial(
-                            project_shard, shard, groups[shard % GROUPS], share, options=options
-                        ),
-                        complaints,
-                    )
-                )
-                for shard in range(SHARDS)
-            ]
-            try:
-                await _wait_until_projected(connection, ends, progress)
-            finally:
-                await cancel_and_wait(*tasks)
+        ours, *theirs = _divide_shards(1 + count)
+        if staffing is not None:
+            await crew.begin([WorkerJob(dsn, staffing.nats, part, reader) for part in theirs])
+        async with replay_shards(dsn, eventlog, ours, reader=reader):
+            await _wait_until_projected(connection, ends, progress, crew)
 
 
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    before = gc.get_threshold()
-    gc.set_threshold(*COLLECT_AFTER)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
+def _divide_shards(processes: int) -> list[tuple[int, ...]]:
+    return [tuple(range(first, SHARDS, processes)) for first in range(processes)]
 
 
 async def digest(dsn: str) -> str:
@@ -134,7 +98,10 @@ async def _reset_once(connection: Connection) -> None:
 
 
 async def _wait_until_projected(
-    connection: Connection, ends: list[int], progress: Callable[[RebuildProgress], None]
+    connection: Connection,
+    ends: list[int],
+    progress: Callable[[RebuildProgress], None],
+    crew: Crew,
 ) -> None:
     while True:
         cursor = await connection.execute(query("load_checkpoints"))
@@ -143,11 +110,5 @@ async def _wait_until_projected(
         progress(RebuildProgress(sum(reached), sum(ends)))
         if reached == ends:
             return
+        crew.check()
         await asyncio.sleep(POLL_S)
-
-
-class _DiscardedLetters:
-    """Drops dead letters: the first projection stored them already."""
-
-    async def add(self, source: str, subject: str, payload: bytes, reason: str) -> None:
-        """Do nothing."""

@@ -12,18 +12,32 @@ from fairlead_cli.errors import CommandError
 from fairlead_cli.message_ids import restore_message_ids
 from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_eventlog.jetstream.connect import connect
+from fairlead_projector.errors import WorkerDied
 from fairlead_projector.projection.rebuild import RebuildProgress, digest, rebuild
+from fairlead_projector.projection.workers.crew import Staffing, count_cores
 from fairlead_service.config.configuration import Config
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
+    cores = count_cores()
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=cores,
+        metavar="N",
+        help=f"at most so many processes share the shards (default: one per core, here {cores})",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Rebuild, and print a digest of the read models: equal logs give equal digests."""
+    if args.processes < 1:
+        raise CommandError("--processes must be at least 1")
     try:
-        digest_text = asyncio.run(_rebuild(effective_config(args)))
+        digest_text = asyncio.run(_rebuild(effective_config(args), args.processes))
+    except WorkerDied as error:
+        raise CommandError(str(error)) from error
     except psycopg.OperationalError as error:
         raise CommandError(f"Postgres cannot be used: {error}; run `fairlead doctor`") from error
     except errors.InsufficientPrivilege as error:
@@ -35,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _rebuild(config: Config) -> str:
+async def _rebuild(config: Config, processes_max: int) -> str:
     notes, last = stderr_console(), RebuildProgress(-1, -1)
 
     def report(progress: RebuildProgress) -> None:
@@ -46,8 +60,10 @@ async def _rebuild(config: Config) -> str:
 
     # Only the owner of the tables may drop them and make them again.
     dsn = add_password(config.postgres.migrate_dsn or config.postgres.dsn)
-    async with connect(config.nats.address("operator"), name="fairlead-rebuild") as eventlog:
-        await rebuild(dsn, eventlog, progress=report)
+    address = config.nats.address("operator")
+    async with connect(address, name="fairlead-rebuild") as eventlog:
+        staffing = Staffing(address, processes_max)
+        await rebuild(dsn, eventlog, progress=report, staffing=staffing)
         restored = await restore_message_ids(eventlog)
     notes.print(f"{restored.found} message ids of callers are bound", style="dim")
     for twice in restored.used_twice:

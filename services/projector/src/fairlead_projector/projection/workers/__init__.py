@@ -1,0 +1,1 @@
+"""The processes of a rebuild: each replays a part of the shards."""
