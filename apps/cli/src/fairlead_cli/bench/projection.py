@@ -8,23 +8,16 @@ from psycopg.conninfo import make_conninfo
 from fairlead_cli.bench import server_limits
 from fairlead_eventlog.connection import EventLog
 from fairlead_projector.projection.rebuild import rebuild
-from fairlead_projector.projection.workers.crew import Staffing, count_cores
-from fairlead_schema.identity.nats_address import NatsAddress
 
 DATABASE = "bench"
 
 
-async def measure_projection(
-    dsn: str, eventlog: EventLog, nats: NatsAddress
-) -> tuple[float, float, int]:
+async def measure_projection(dsn: str, eventlog: EventLog) -> tuple[float, float, int]:
     """Events per second of the projector and of COPY with the same rows, and the number of rows."""
     await _create_database(dsn)
     fresh = make_conninfo(dsn, dbname=DATABASE)
-    staffing = Staffing(nats, count_cores())
     start = time.perf_counter()
-    await rebuild(
-        fresh, eventlog, progress=lambda _progress: None, reader=DATABASE, staffing=staffing
-    )
+    await rebuild(fresh, eventlog, progress=lambda _progress: None, reader=DATABASE)
     rebuild_s = time.perf_counter() - start
     async with await psycopg.AsyncConnection.connect(fresh) as connection:
         cursor = await connection.execute(

@@ -164,7 +164,7 @@ async def _measure(
     )
     progress("projection")
     projected_per_s, copied_per_s, rows = await projection.measure_projection(
-        stack.postgres_admin, eventlog, stack.operator
+        stack.postgres_admin, eventlog
     )
     results.figures |= {
         "projector, events/s": projected_per_s,

@@ -14,19 +14,18 @@ from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_projector.errors import WorkerDied
 from fairlead_projector.projection.rebuild import RebuildProgress, digest, rebuild
-from fairlead_projector.projection.workers.crew import Staffing, count_cores
+from fairlead_projector.projection.workers.crew import Staffing
 from fairlead_service.config.configuration import Config
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
-    cores = count_cores()
     parser.add_argument(
         "--processes",
         type=int,
-        default=cores,
+        default=1,
         metavar="N",
-        help=f"at most so many processes share the shards (default: one per core, here {cores})",
+        help="at most so many processes share the shards of a long log (default 1)",
     )
 
 

@@ -1,7 +1,6 @@
 """Starts worker processes for a rebuild, gives them their shards, and notices when one dies."""
 
 import asyncio
-import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -31,11 +30,6 @@ class Staffing:
     def count_workers(self, commits: int) -> int:
         """The processes beside this one for so many commits."""
         return min(self.processes_max - 1, SHARDS - 1, commits // self.commits_per_process)
-
-
-def count_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 class Crew:
