@@ -9,8 +9,9 @@ from libs.session.tests.conftest import PROPERTY
 from pydantic_core import from_json, to_json
 
 from fairlead_schema.events import SessionArchived, SessionPurged
+from fairlead_schema.subjects import Address
 from fairlead_session.transfer.errors import ExportError
-from fairlead_session.transfer.lines import LINE_BYTES_MAX
+from fairlead_session.transfer.lines import LINE_BYTES_MAX, ExportHeader, ExportLines
 from fairlead_session.transfer.verification import verify_export
 from fairlead_testing.exports import (
     CHILD,
@@ -22,6 +23,7 @@ from fairlead_testing.exports import (
     created,
     export_lines,
     parent_life,
+    payloads,
     tree_export,
 )
 
@@ -60,6 +62,18 @@ def test_the_summary_says_what_an_import_brings() -> None:
 
 def test_an_export_of_a_release_without_checksums_is_verified_by_its_digests() -> None:
     assert verify_export(tree_export(with_checksum=False)).roots == [PARENT]
+
+
+def test_an_exact_repeat_of_a_commit_is_no_fault() -> None:
+    """H-16: a log may hold a commit twice, and so does its export."""
+    lines = ExportLines(ExportHeader(level=1, release="0", scope="session", tenant="default", at=1))
+    first, second = payloads(child_life(), Address("default", "ses_twice"))
+    written = [lines.first, lines.begin("ses_twice")]
+    written += [lines.commit(payload) for payload in (first, second, first, second)]
+
+    summary = verify_export([*written, lines.seal(), lines.end()])
+
+    assert summary.sessions["ses_twice"].seq == 2
 
 
 @PROPERTY

@@ -15,6 +15,7 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import OutputId, SessionId
 from fairlead_schema.record import (
     LEVEL_NEWEST,
+    ImportMark,
     MalformedCommit,
     NewerCommit,
     Recorded,
@@ -50,15 +51,17 @@ def commit_events(raw: Any) -> list[StoredEvent]:  # noqa: ANN401 - any JSON
         raise MalformedCommit(str(error)) from error
 
 
-def decode_stored(events: Sequence[StoredEvent]) -> tuple[Recorded, ...]:
-    """Decode events as the log does. Raises RecordError."""
+def decode_stored(
+    events: Sequence[StoredEvent], mark: ImportMark | None = None
+) -> tuple[Recorded, ...]:
+    """Decode events as the log does, perhaps with the mark of an import. Raises RecordError."""
     try:
         for event in events:
             if not event.keys() <= _FIELDS:
                 raise MalformedCommit(f"unknown keys {sorted(event.keys() - _FIELDS)[:3]}")
             if not isinstance(event.get("by"), str | None):
                 raise MalformedCommit(f"by is {event['by']!r} and must be the name of a principal")
-        return tuple(decode_event(event, event.get("by")) for event in events)
+        return tuple([decode_event(event, event.get("by"), mark) for event in events])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MalformedCommit(str(error)) from error
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Final
-
-from pydantic_core import from_json, to_json
 
 from fairlead_schema.events import PromptAdmitted, SessionCreated, SessionMoved, SessionPurged
 from fairlead_schema.ids import MessageId, OutputId, SessionId, TenantId, is_minted
@@ -13,7 +12,7 @@ from fairlead_schema.record import (
     Recorded,
     RecordError,
     UnknownEvent,
-    decode_json,
+    decode,
 )
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.checksum import ChecksumState, check_checksum
@@ -105,25 +104,26 @@ class ExportVerification:
             reason = "a commit is not the one that was written for this session"
             raise self._reader.error("Checksum", reason, seq=self._session.seq + 1)
         try:
-            raw = from_json(item.payload)
-            events = decode_json(raw).events
-        except (RecordError, ValueError) as error:
+            events = decode(item.payload).events
+        except RecordError as error:
             raise self._reader.error(
                 _fault_of(error), str(error), seq=self._session.seq + 1
             ) from error
         self._reader.count_events(len(events))
         self._session.bytes += len(item.payload)
-        for recorded, stored in zip(events, raw["events"], strict=True):
-            self._check_event(recorded, to_json(stored))
+        digest = sha256(item.payload).digest()
+        for recorded in events:
+            self._check_event(recorded, digest)
 
-    def _check_event(self, recorded: Recorded, stored: bytes) -> None:
+    def _check_event(self, recorded: Recorded, commit_digest: bytes) -> None:
+        """Check one event. It repeats an earlier one if its whole commit does."""
         event, session, error = recorded.event, self._session, self._reader.error
         if isinstance(event, SessionPurged):
             raise error("Rule", "the session was purged: nothing is left of it", seq=recorded.seq)
         named = named_session(event)
         if named not in {None, session.id}:
             raise error("OtherAggregate", f"an event names the session {named}", seq=recorded.seq)
-        for violation in self._rules.read(recorded, stored):
+        for violation in self._rules.read(recorded, commit_digest):
             fault = _FAULT_OF_RULE.get(violation.rule, "Rule")
             raise error(fault, f"{violation.rule}: {violation.detail}", seq=recorded.seq)
         if recorded.seq == session.seq + 1:
@@ -160,7 +160,7 @@ def verify_export(lines: Iterable[bytes]) -> ExportSummary:
     return verification.summary
 
 
-def _fault_of(error: Exception) -> ExportFault:
+def _fault_of(error: RecordError) -> ExportFault:
     if isinstance(error, UnknownEvent):
         return "UnknownEvent"
     return "Level" if isinstance(error, NewerCommit) else "Malformed"

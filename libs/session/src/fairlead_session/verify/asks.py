@@ -1,7 +1,7 @@
 """Verifies asks: each is asked once and answered once, and its call does not run in between."""
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from fairlead_schema.events import (
     PermissionAsked,
@@ -16,11 +16,23 @@ from fairlead_schema.ids import CallId, MessageId
 from fairlead_schema.record import Recorded
 
 Findings: TypeAlias = Iterator[tuple[str, str]]
+EventKinds: TypeAlias = frozenset[type[SessionEvent]]
 CallKey: TypeAlias = tuple[MessageId, CallId]
 
 
 class AskRules:
     """An ask is answered exactly once. Its call does not start before the answer."""
+
+    kinds: ClassVar[EventKinds] = frozenset(
+        {
+            PermissionAsked,
+            QuestionAsked,
+            PermissionReplied,
+            QuestionReplied,
+            QuestionRejected,
+            ToolStarted,
+        }
+    )
 
     def __init__(self) -> None:
         self.pending: dict[str, CallKey | None] = {}

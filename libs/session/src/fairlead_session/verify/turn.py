@@ -1,7 +1,7 @@
 """Verifies the events of provider turns: steps, their blocks, and their tool calls."""
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -23,11 +23,14 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import CallId, MessageId
 
 Findings: TypeAlias = Iterator[tuple[str, str]]
+EventKinds: TypeAlias = frozenset[type[SessionEvent]]
 CallKey: TypeAlias = tuple[MessageId, CallId]
 
 
 class StepRules:
     """A step starts once, for the dispatched request, and ends once."""
+
+    kinds: ClassVar[EventKinds] = frozenset({AttemptDispatched, StepStarted, StepEnded, StepFailed})
 
     def __init__(self) -> None:
         self._dispatched: MessageId | None = None
@@ -57,6 +60,19 @@ class StepRules:
 
 class BlockRules:
     """Text, reasoning and tool input end once, after their start and before the end of their step."""
+
+    kinds: ClassVar[EventKinds] = frozenset(
+        {
+            TextStarted,
+            TextEnded,
+            ReasoningStarted,
+            ReasoningEnded,
+            ToolInputStarted,
+            ToolInputEnded,
+            StepEnded,
+            StepFailed,
+        }
+    )
 
     def __init__(self) -> None:
         self._open: set[tuple[MessageId, str, str]] = set()
@@ -103,6 +119,10 @@ class BlockRules:
 
 class CallRules:
     """A call is made once and settled at most once. A `once` call is started at most once."""
+
+    kinds: ClassVar[EventKinds] = frozenset(
+        {ToolInputStarted, ToolCalled, ToolStarted, ToolSucceeded, ToolFailed}
+    )
 
     def __init__(self) -> None:
         self.unsettled: dict[CallKey, ToolCalled] = {}

@@ -4,10 +4,10 @@ The fold trusts the log and never rejects. These rules share no code with the fo
 mistakes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from pydantic_core import to_json
 
@@ -52,6 +52,9 @@ class Violation:
 DIGEST_BYTES: Final = 16
 
 Findings: TypeAlias = Iterator[tuple[str, str]]
+Check: TypeAlias = Callable[[SessionEvent], Findings]
+EventKinds: TypeAlias = frozenset[type[SessionEvent]]
+"""The events that a rule is about. It finds nothing in others, and learns nothing from them."""
 
 # The reasons of a rest after which requested work goes on by itself.
 GOES_ON: Final = frozenset(
@@ -69,6 +72,10 @@ GOES_ON: Final = frozenset(
 
 class InboxRules:
     """Every input is admitted once and promoted at most once, in order within its delivery."""
+
+    kinds: ClassVar[EventKinds] = frozenset(
+        {PromptAdmitted, PromptPromoted, InputCancelled, InputEdited}
+    )
 
     def __init__(self) -> None:
         self.pending: dict[MessageId, Delivery] = {}
@@ -112,6 +119,10 @@ class OwnershipRules:
     Input that an interrupt or a failure kept may wait until somebody asks for work again.
     """
 
+    kinds: ClassVar[EventKinds] = frozenset(
+        {ExecutionClaimed, ExecutionReleased, PromptAdmitted, ResumeRequested, InterruptRequested}
+    )
+
     def __init__(self, inbox: InboxRules) -> None:
         self.owner: tuple[RunnerId, int] | None = None
         self._generation = 0
@@ -148,6 +159,18 @@ class OwnershipRules:
 class AttemptRules:
     """A request leaves only from an owned session, and after the outcome of the last request."""
 
+    kinds: ClassVar[EventKinds] = frozenset(
+        {
+            AttemptDispatched,
+            ExecutionRecovered,
+            AttemptOverflowed,
+            StepEnded,
+            StepFailed,
+            TurnRetried,
+            ExecutionReleased,
+        }
+    )
+
     def __init__(self, ownership: OwnershipRules, calls: CallRules) -> None:
         self.open: AttemptDispatched | None = None
         self._ownership = ownership
@@ -177,6 +200,8 @@ class AttemptRules:
 
 class CompactionRules:
     """A compaction starts in an owned session and ends once."""
+
+    kinds: ClassVar[EventKinds] = frozenset({CompactionStarted, CompactionEnded, CompactionFailed})
 
     def __init__(self, ownership: OwnershipRules) -> None:
         self._open: MessageId | None = None
@@ -215,6 +240,7 @@ class LogReading:
             BlockRules(),
             CompactionRules(self.ownership),
         )
+        self._checks: dict[type[SessionEvent], tuple[Check, ...]] = {}
         self.purged = False
         self._seq = 0
         self._digests: dict[EventId, bytes] = {}
@@ -222,16 +248,25 @@ class LogReading:
     def read(self, recorded: Recorded, stored: bytes | None = None) -> tuple[Violation, ...]:
         """The rules that the next event breaks. An exact repeat of an earlier event breaks none.
 
-        A caller that has the stored bytes of the event saves writing them again.
+        `stored` stands for the stored bytes of the event. Without it they are written again.
         """
         digest = sha256(stored or to_json(event_json(recorded))).digest()[:DIGEST_BYTES]
         if self._digests.get(recorded.id) == digest:
             return ()
         findings = [*self._check_order(recorded), *self.asks.check_caller(recorded)]
-        for rule in self._rules:
-            findings.extend(rule.check(recorded.event))
+        event = recorded.event
+        for check in self._checks_of(type(event)):
+            findings += check(event)
         self._digests[recorded.id] = digest
         return tuple(Violation(recorded.seq, name, detail) for name, detail in findings)
+
+    def _checks_of(self, kind: type[SessionEvent]) -> tuple[Check, ...]:
+        """The checks of the rules about a kind of event. The others would find nothing in it."""
+        checks = self._checks.get(kind)
+        if checks is None:
+            checks = tuple(rule.check for rule in self._rules if kind in rule.kinds)
+            self._checks[kind] = checks
+        return checks
 
     def _check_order(self, recorded: Recorded) -> Findings:
         first, purged = not self._digests, isinstance(recorded.event, SessionPurged)

@@ -108,10 +108,9 @@ async def _write(
         return
     await bind_message_ids(context, at, admitted_ids(new))
     id_, mark = _commit_id(new[0]), ImportMark(command.through, command.publish)
-    events = tuple(Recorded(e.id, e.seq, e.time, e.event, e.by, mark) for e in new)
     payload = encode_import(id_, accepted.new, mark)
     log = context.eventlog.log
-    stored = await log.restore(at, Commit(id_, events), payload, after=session.head)
+    stored = await log.restore(at, Commit(id_, tuple(new)), payload, after=session.head)
     session.head = stored.head
     session.event_ids.update(event.id for event in new)
     context.replayed.keep(at, session)
@@ -139,10 +138,11 @@ def _decode_batch(command: ReplayEvents) -> ReplayBatch:
     try:
         for commit in command.commits:
             for event in commit_events(commit):
-                if by_seq.setdefault(event["seq"], event) != event:
+                known = by_seq.setdefault(event["seq"], event)
+                if known is not event and known != event:
                     raise MalformedCommit(f"two events have the seq {event['seq']}")
         stored = list(by_seq.values())
-        recorded = decode_stored(stored)
+        recorded = decode_stored(stored, ImportMark(command.through, command.publish))
     except (RecordError, KeyError, TypeError) as error:
         raise unreadable_events(session_id, error) from error
     for each in recorded:
