@@ -15,6 +15,7 @@ from fairlead_cli.bench import (
     replay,
     server_limits,
     tool_calls,
+    transfer,
     turns,
 )
 from fairlead_cli.bench.authentication import KNOWN_TOKEN, STATIC_KEY
@@ -205,6 +206,9 @@ async def _measure_long_sessions(results: Results, eventlog: EventLog, url: str,
         results.figures["fold 10,000 events in memory, ms"],
         results.figures[FLATNESS],
     ) = replay.time_fold(events=10_000)
+    rates = await transfer.measure_transfer(url, events=20_000)
+    results.figures["export, events/s"] = rates.exported
+    results.figures["import, events/s"] = rates.imported
     for events, compacted in ((10, False), (5_000, True), (5_000, False)):
         (session,) = await admissions.create_sessions(eventlog, 1)
         at = Address(DEFAULT_TENANT, session)
