@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from fairlead_schema.events import ExecutionClaimed, SessionCreated, SessionEven
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import Address
+from fairlead_testing.exports import tree_export
 
 AT = Address("default", "ses_1")
 CREATED = SessionCreated(title="One", project_id="prj_1", location=LocationRef(directory="/work"))
@@ -257,3 +258,43 @@ async def test_a_shard_that_never_comes_is_an_error_and_not_an_end(
 
     with pytest.raises(LogUnavailable, match="cannot be read beyond position 0"):
         _ = [commit async for commit in commits.read_all(eventlog)]
+
+
+def test_an_export_is_verified_without_servers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "tree.jsonl"
+    file.write_bytes(b"".join(tree_export()))
+
+    assert verify(str(file)) == 0
+    assert capsys.readouterr().out == (
+        "an export of tenant default, by key:ann: 2 sessions, 25 events, 1 outputs, 0 violations\n"
+    )
+    assert verify("--file", str(file), "--json") == 0
+    totals = json.loads(capsys.readouterr().out)
+    assert (totals["export"]["by"], totals["events"]) == ("key:ann", 25)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda whole: whole.replace(b"Look around", b"Look abound"), "Checksum"),
+        (lambda whole: whole[:-200], "Truncated"),
+        (lambda whole: whole.replace(b'"scope":"tree"', b'"scope":"oak"'), "Malformed"),
+    ],
+)
+def test_a_damaged_export_is_named_with_its_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[bytes], bytes],
+    fault: str,
+) -> None:
+    """D17"""
+    file = tmp_path / "tree.jsonl"
+    file.write_bytes(change(b"".join(tree_export())))
+
+    assert verify(str(file)) == 1
+    error = capsys.readouterr().err
+    assert f"{fault}: line " in error
+    assert error.count("\n") == 1
+    assert main(["import", str(file)]) == 1
