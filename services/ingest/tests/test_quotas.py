@@ -11,8 +11,11 @@ from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.create import create
+from fairlead_ingest.verbs.transfer.check import check
 from fairlead_schema import subjects
+from fairlead_schema.commands.transfer import CheckTransfer
 from fairlead_schema.errors import LimitReached, SessionNotFound
+from fairlead_schema.record import LEVEL_NEWEST
 from fairlead_schema.subjects import BY_HEADER
 from fairlead_service.config.configuration import Config
 from fairlead_service.rpc.caller import caller_of
@@ -186,3 +189,24 @@ async def test_without_a_projector_all_is_admitted(eventlog: EventLog) -> None:
     receipt = await prompt(context, "default", prompt_command(id="msg_1"))
 
     assert receipt.id == "msg_1"
+
+
+@pytest.mark.parametrize(
+    ("adds", "quota"),
+    [({"sessions": 2}, "sessions"), ({"sessions": 1, "logBytes": 901}, "log_bytes")],
+)
+async def test_an_import_needs_room_for_all_that_it_brings(
+    eventlog: EventLog, adds: dict[str, int], quota: str
+) -> None:
+    """B11: a file fits as a whole or not at all, and one that is here already needs no room."""
+    await eventlog.status.finalise(LEVEL_NEWEST)
+    context = context_with_totals(eventlog, sessions=1, logBytes=100)
+
+    with pytest.raises(LimitReached) as refused:
+        await check(context, "default", CheckTransfer.model_validate({"adds": adds}))
+
+    assert refused.value.body.field == quota
+    fitting = {"adds": {"sessions": 1, "logBytes": 900}}
+    await check(context, "default", CheckTransfer.model_validate(fitting))
+    full = context_with_totals(eventlog, sessions=2, logBytes=1000)
+    await check(full, "default", CheckTransfer.model_validate({"adds": {"sessions": 0}}))
