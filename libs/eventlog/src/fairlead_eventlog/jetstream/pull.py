@@ -14,7 +14,8 @@ from fairlead_eventlog.jetstream.thin.frames import DESCRIPTION, STATUS, Inbound
 
 # The server ends a pull with one of these; "100" is a heartbeat.
 _NO_RESPONDERS: Final = "503"
-_FULL: Final = "Exceeds MaxBytes"
+# The ends of a pull that got as many bytes, or as many messages, as it asked for.
+_SERVED: Final = ("Exceeds MaxBytes", "Batch Completed")
 _CONFLICT: Final = "409"
 _PULL_ENDED: Final = frozenset({"404", "408", _CONFLICT, _NO_RESPONDERS})
 # The server may refuse pulls for a while: too many wait, or a leader is elected.
@@ -114,9 +115,9 @@ class Pull:
         unserved = headers.get("Nats-Pending-Messages")
         self._outstanding = max(0, self._outstanding - int(unserved)) if unserved else 0
         description = headers.get(DESCRIPTION, "")
-        if _FULL in description:
+        if any(end in description for end in _SERVED):
             self._changed.set()
-            return  # The next pull gets the message that did not fit.
+            return  # The next pull gets the rest.
         if headers[STATUS] == _NO_RESPONDERS or "Consumer Deleted" in description:
             self._failure = self._gone
         elif headers[STATUS] == _CONFLICT:
