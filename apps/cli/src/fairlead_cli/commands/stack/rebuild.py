@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 
 import psycopg
 from psycopg import errors
@@ -23,9 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes",
         type=int,
-        default=1,
+        default=os.cpu_count() or 1,
         metavar="N",
-        help="at most so many processes share the shards of a long log (default 1)",
+        help="at most so many processes share the shards of a long log (as many as cores)",
     )
 
 

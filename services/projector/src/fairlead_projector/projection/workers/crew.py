@@ -15,7 +15,7 @@ from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.subjects import SHARDS
 
 # A worker takes more than a second of a core to start. For a short log that is more than it saves.
-COMMITS_PER_PROCESS: Final = 100_000
+COMMITS_PER_PROCESS: Final = 20_000
 END_S: Final = 10.0
 
 
