@@ -42,19 +42,19 @@ protocol = "openai-chat"
 base_url = "http://127.0.0.1:{port}"
 
 [provider.sim.model.foreseen]
-id = "recall-2400"
-context = 2400
+id = "recall-3400"
+context = 3400
 output = 200
 cost = {{ input = 1.0, output = 1.0 }}
 
 [provider.sim.model.blind]
-id = "recall-2400"
+id = "recall-3400"
 context = 100_000
 output = 200
 
 [provider.sim.model.slow]
-id = "recall-2400-delay-60"
-context = 2400
+id = "recall-3400-delay-60"
+context = 3400
 output = 200
 """
 FACTS = "Fact: the home port is Oslo. Fact: the cargo is salt."
