@@ -1,5 +1,6 @@
 """The media of the contract tests: memory, a real server, and a cluster of three."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -7,11 +8,12 @@ import pytest
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.provision import provision
 from fairlead_schema.identity.nats_address import NatsAddress
-from fairlead_schema.subjects import Address
+from fairlead_schema.subjects import SHARDS, Address
 from fairlead_service import ids
 from fairlead_testing.nats import Server
 from fairlead_testing.nats_cluster import NatsCluster, run_beside, run_cluster
@@ -71,7 +73,20 @@ async def eventlog(address: NatsAddress | None) -> AsyncIterator[EventLog]:
         yield memory_eventlog()
         return
     async with connect(address, name="contract") as connected:
+        await wait_for_leaders(connected)
         yield connected
+
+
+async def wait_for_leaders(eventlog: EventLog) -> None:
+    """Wait until every shard answers: a busy machine may elect a leader between two tests."""
+    async with asyncio.timeout(60):
+        for shard in range(SHARDS):
+            while True:
+                try:
+                    await eventlog.shards.last_position(shard)
+                    break
+                except LogUnavailable:
+                    await asyncio.sleep(0.1)
 
 
 @pytest.fixture
