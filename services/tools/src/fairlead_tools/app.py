@@ -14,6 +14,7 @@ from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_schema import subjects
+from fairlead_schema.commands.location_catalog import ListSkills, Skills
 from fairlead_schema.context import RemoveSource, SourceRegistration, SourceRegistrations
 from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.request import ListTools, ToolCatalog, ToolInfo
@@ -45,6 +46,7 @@ from fairlead_tools.roots import check_roots
 from fairlead_tools.servers.pool import ToolServers
 from fairlead_tools.session_files import keep_clean
 from fairlead_tools.settings import ToolsSettings
+from fairlead_tools.skills.skill_list import list_skills
 
 CatalogRules: TypeAlias = Callable[[str | None], tuple[PermissionRule, ...]]
 
@@ -72,6 +74,7 @@ class ToolsService:
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
         self.server.serve_verb("source.register", self._add_source)
         self.server.serve_verb("source.remove", self._remove_source)
+        self.server.serve_verb("skill.list", self._list_skills)
         verbs.serve_tool_verbs(self.server)
 
     @asynccontextmanager
@@ -146,6 +149,9 @@ class ToolsService:
 
     async def _offered_tools(self, command: ListTools) -> tuple[ToolInfo, ...]:
         return (await self._list_tools(command)).tools
+
+    async def _list_skills(self, tenant: TenantParam, command: ListSkills) -> Skills:
+        return await list_skills(self._settings.config, self.observer.catalog, tenant, command)
 
     async def _add_source(
         self, tenant: TenantParam, command: SourceRegistration

@@ -24,3 +24,8 @@ def test_without_any_there_is_no_source() -> None:
     """F-49: without references the sample has no such source."""
     assert observe({}) is None
     assert observe({"quiet": ReferenceConfig(path="/q")}) is None
+
+
+def test_a_text_is_no_place_to_read() -> None:
+    """F-49: the list names paths. A mention brings a text into a prompt."""
+    assert observe({"motto": ReferenceConfig(text="Measure twice.", description="always")}) is None

@@ -75,6 +75,7 @@ VERBS: Final[dict[str, VerbRule]] = {
     "tool.settle": _tools("tool:register"),
     "source.register": _tools("source:register"),
     "source.remove": _tools("source:register"),
+    "skill.list": _tools("session:read"),
 }
 """The answer "always" needs `approval:save`: tenants' own clients send it with `permission.approve`."""
 

@@ -19,6 +19,7 @@ from fairlead_schema.ids import TenantId
 from fairlead_schema.permission import PermissionRule
 from fairlead_service.config.agents import DENY_ALL, AgentConfig, agents_in_force
 from fairlead_service.config.auth import AuthConfig
+from fairlead_service.config.commands import CommandConfig, CommandName
 from fairlead_service.config.context import ContextConfig, ReferenceConfig, SkillsConfig
 from fairlead_service.config.providers import ModelConfig, ProviderConfig
 from fairlead_service.config.quota import QuotaConfig, TenantQuotaConfig, choose_limits
@@ -67,6 +68,7 @@ class Config(Section):
     streams: StreamsConfig = StreamsConfig()
     tenant: dict[str, TenantConfig] = Field(default_factory=dict)
     reference: dict[str, ReferenceConfig] = Field(default_factory=dict)
+    command: dict[CommandName, CommandConfig] = Field(default_factory=dict)
     location: LocationConfig = LocationConfig()
     context: ContextConfig = ContextConfig()
     skills: SkillsConfig = SkillsConfig()
@@ -102,6 +104,17 @@ class Config(Section):
                 raise ValueError(f"agent.{name}: model {agent.model!r} is not configured so")
             if ref is None and agent.variant is not None:
                 raise ValueError(f"agent.{name}: variant {agent.variant!r} has no model")
+        return self
+
+    @model_validator(mode="after")
+    def _agents_and_models_of_commands_exist(self) -> Self:
+        for name, command in self.command.items():
+            if command.agent is not None and command.agent not in self.agents:
+                raise ValueError(f"command.{name}: agent {command.agent!r} has no [agent] section")
+            ref = command.model_ref()
+            model = None if ref is None else self.model(ref)
+            if ref is not None and (model is None or model.with_variant(ref.variant) is None):
+                raise ValueError(f"command.{name}: model {command.model!r} is not configured so")
         return self
 
     @cached_property

@@ -1,9 +1,9 @@
 """The context sources of a session: instructions, skills, references, the calendar."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from fairlead_service.config.section import Directory, Section
 
@@ -44,7 +44,14 @@ class SkillsConfig(Section):
 
 
 class ReferenceConfig(Section):
-    """A path outside the location, with a text that says when it is worth reading."""
+    """A path outside the location or a text, and a sentence that says when it helps."""
 
-    path: str = Field(min_length=1)
+    path: str | None = Field(default=None, min_length=1)
+    text: str | None = Field(default=None, min_length=1, max_length=256 * KIB)
     description: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _has_one_content(self) -> Self:
+        if (self.path is None) == (self.text is None):
+            raise ValueError("a reference has either a `path` or a `text`")
+        return self

@@ -14,11 +14,11 @@ REVOKED: Final = "The references you were told of are no longer available."
 
 
 def observe(references: Mapping[str, ReferenceConfig]) -> ObservedSource | None:
-    """The references with a description, sorted by name; None without any."""
+    """The paths with a description, sorted by name; None without any. A text comes by mention."""
     entries = [
         [name, references[name].path, references[name].description]
         for name in sorted(references)
-        if references[name].description
+        if references[name].description and references[name].path
     ]
     if not entries:
         return None
