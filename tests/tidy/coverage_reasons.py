@@ -28,7 +28,6 @@ NOT_BUILT: Mapping[str, str] = {
     "P-22": "templates and mentions in a prompt",
     "P-23": "reading what an attachment refers to; data in the prompt itself is sent",
     "P-24": "references to agents in a prompt, and synthetic input through the API",
-    "Q-11": "the live stream over all sessions",
 }
 
 IN_PART: Mapping[str, str] = {

@@ -9,9 +9,11 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, NoResponders
 from fairlead_eventlog.ports import START, FeedItem, FeedState, Head, LogEntry
 from fairlead_eventlog.register_ports import Snapshot
+from fairlead_eventlog.replicas.tenant_broadcasts import TenantListener
 from fairlead_schema import subjects
 from fairlead_schema.delta import Delta, TextDelta
-from fairlead_schema.record import decode
+from fairlead_schema.events import SyntheticAdded
+from fairlead_schema.record import Draft, decode
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_testing.events import drafts
@@ -130,6 +132,36 @@ async def test_deltas_reach_who_listens_now(eventlog: EventLog, at: Address) -> 
         assert received.get_nowait() == sent
     finally:
         listening.cancel()
+
+
+async def test_everything_of_a_tenant_reaches_who_listens(eventlog: EventLog) -> None:
+    """Commits and fragments of all sessions of one tenant, and of no other tenant."""
+    at = Address("tenant-of-its-own", ids.session_id())
+    received: list[tuple[Address, object]] = []
+    listener = TenantListener(
+        on_commit=lambda at, commit: received.append((at, commit.payload)),
+        on_delta=lambda at, delta: received.append((at, delta)),
+        on_loss=lambda: None,
+    )
+    stop = await eventlog.tenant_broadcasts.listen(at.tenant, listener)
+    delta = TextDelta(assistant_message_id="msg_a", text_id="t", delta="hi")
+    foreign = Address(f"{at.tenant}x", at.session_id)
+    said = SyntheticAdded(message_id="msg_1", text="said")
+    try:
+        async with asyncio.timeout(20):
+            while len(received) < 2:  # The nodes of a cluster tell each other of a subscription.
+                for each in (foreign, at):
+                    await eventlog.deltas.send(each, delta)
+                    head = await eventlog.log.head(each)
+                    draft = Draft(ids.event_id(), 1, said)
+                    await eventlog.log.append(each, ids.commit_id(), (draft,), after=head)
+                await asyncio.sleep(0.05)
+    finally:
+        stop()
+
+    assert {to for to, _what in received} == {at}
+    assert delta in [what for _to, what in received]
+    assert any(isinstance(what, bytes) and b"said" in what for _to, what in received)
 
 
 async def test_a_request_that_nobody_serves_says_so(eventlog: EventLog) -> None:

@@ -28,6 +28,7 @@ from fairlead_eventlog.register_ports import (
     ToolRegistrations,
 )
 from fairlead_eventlog.replicas.commit_hint import CommitBroadcasts
+from fairlead_eventlog.replicas.tenant_broadcasts import TenantBroadcasts
 from fairlead_eventlog.status.log_status import LogStatusRegister
 
 
@@ -37,6 +38,7 @@ class EventLog:
 
     log: SessionLog
     broadcasts: CommitBroadcasts
+    tenant_broadcasts: TenantBroadcasts
     status: LogStatusRegister
     shards: ShardLog
     wakes: Wakes

@@ -77,6 +77,16 @@ def delta(at: Address) -> str:
     return f"{ROOT}.delta.{at.tenant}.{at.session_id}"
 
 
+def every_commit(tenant: TenantId) -> str:
+    """The subjects of all commits of a tenant, as the server republishes them."""
+    return f"{ROOT}.commit.{tenant}.*.*"
+
+
+def every_delta(tenant: TenantId) -> str:
+    """The subjects of all live fragments of a tenant."""
+    return f"{ROOT}.delta.{tenant}.*"
+
+
 def message(tenant: TenantId, message_id: MessageId) -> str:
     """The subject that binds a message id to the one session that may use it."""
     return f"{ROOT}.message.{tenant}.{message_id}"
@@ -166,6 +176,13 @@ def tenant(subject: str) -> TenantId:
     """The tenant in a wake or a tool subject."""
     tokens = subject.split(".")
     return tokens[3] if tokens[1] == "tool" else tokens[2]
+
+
+def delta_address(subject: str) -> Address:
+    """The session in the subject of a live fragment."""
+    root, kind, tenant, session_id = subject.split(".")
+    assert (root, kind) == (ROOT, "delta"), subject
+    return Address(tenant, session_id)
 
 
 def address(subject: str) -> Address:

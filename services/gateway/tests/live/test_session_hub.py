@@ -15,7 +15,8 @@ from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import START, StoredCommit
 from fairlead_gateway.http.sse import FrameQueue, SlowClient, auto_close
 from fairlead_gateway.live.hub_registry import HubRegistry
-from fairlead_gateway.live.session_hub import HubSources, Member
+from fairlead_gateway.live.member import Member
+from fairlead_gateway.live.session_hub import HubSources
 from fairlead_schema.delta import TextDelta
 from fairlead_schema.events import ExecutionClaimed, SessionArchived, SyntheticAdded
 from fairlead_schema.ids import DEFAULT_TENANT

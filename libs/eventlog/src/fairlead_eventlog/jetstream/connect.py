@@ -31,6 +31,7 @@ from fairlead_eventlog.jetstream.streams.shards import JetStreamShards
 from fairlead_eventlog.jetstream.streams.timers import JetStreamTimers
 from fairlead_eventlog.jetstream.streams.wakes import JetStreamWakes
 from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWorkQueues
+from fairlead_eventlog.jetstream.tenant_broadcasts import NatsTenantBroadcasts
 from fairlead_schema.identity.nats_address import NatsAddress
 
 log = logging.getLogger(__name__)
@@ -109,6 +110,7 @@ def open_ports(
     return EventLog(
         log=JetStreamLog(link, status, append_patience_s=append_patience_s),
         broadcasts=NatsCommitBroadcasts(link),
+        tenant_broadcasts=NatsTenantBroadcasts(link),
         status=status,
         shards=JetStreamShards(link),
         wakes=JetStreamWakes(link),

@@ -20,6 +20,7 @@ from fairlead_eventlog.memory.registers import (
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.snapshots import MemorySnapshots
+from fairlead_eventlog.memory.tenant_broadcasts import MemoryTenantBroadcasts
 from fairlead_eventlog.memory.timers import MemoryTimers
 from fairlead_eventlog.memory.wakes import MemoryWakes
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
@@ -28,10 +29,11 @@ from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
 def memory_eventlog() -> EventLog:
     """Every port, in memory."""
     status = MemoryLogStatus()
-    log = MemoryLog(status)
+    log, deltas = MemoryLog(status), MemoryDeltas()
     return EventLog(
         log=log,
         broadcasts=log,
+        tenant_broadcasts=MemoryTenantBroadcasts(log, deltas),
         status=status,
         shards=log,
         wakes=MemoryWakes(),
@@ -44,7 +46,7 @@ def memory_eventlog() -> EventLog:
         receipts=MemoryReceipts(),
         tool_registrations=MemoryToolRegistrations(),
         sources=MemorySources(),
-        deltas=MemoryDeltas(),
+        deltas=deltas,
         outputs=MemoryOutputs(),
         requests=MemoryRequests(),
         feed=MemoryFeed(),

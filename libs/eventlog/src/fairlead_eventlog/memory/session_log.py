@@ -45,6 +45,7 @@ class MemoryLog:
         )
         self._appended = asyncio.Condition()
         self.listeners: defaultdict[Address, list[Receive]] = defaultdict(list)
+        self.announce: Callable[[Address, CommitHint], None] = lambda _at, _commit: None
 
     async def append(
         self,
@@ -89,8 +90,10 @@ class MemoryLog:
         commit = parse_entry(entry)
         previous = await self.last_commit_position(at)
         self._sessions[at].append(commit)
+        hint = CommitHint(entry.position, previous, payload)
         for receive in tuple(self.listeners[at]):
-            receive(CommitHint(entry.position, previous, payload))
+            receive(hint)
+        self.announce(at, hint)
         async with self._appended:
             self._appended.notify_all()
         return commit

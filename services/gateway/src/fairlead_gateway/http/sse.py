@@ -150,8 +150,12 @@ class EventStream(Response):
         limits: StreamLimits,
         held: AbstractContextManager[object] | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
+        farewell: bytes = b"",
     ) -> None:
-        """`held` is left when the stream ends: the caller's count of open streams."""
+        """`held` is left when the stream ends: the caller's count of open streams.
+
+        `farewell` is the last frame if the process stops.
+        """
         super().__init__(headers={**HEADERS, **headers})
         # The length of a stream is not known.
         del self.headers["content-length"]
@@ -159,6 +163,7 @@ class EventStream(Response):
         self._shutdown = shutdown
         self._limits = limits
         self._held = held or nullcontext()
+        self._farewell = farewell
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -190,7 +195,8 @@ class EventStream(Response):
                 # Without a last chunk the server drops the connection.
                 return
             request = f"{scope['method']} {scope['path']}"
-            await _end(frames, writing, send, errors, request=request)
+            last = self._farewell if self._shutdown.is_set() else b""
+            await _end(frames, writing, send, errors, request=request, last=last)
         finally:
             writer.stop()
             await cancel_and_wait(writing, *others)
@@ -203,13 +209,14 @@ async def _end(
     errors: list[BaseException],
     *,
     request: str,
+    last: bytes,
 ) -> None:
     """Send what waits, then the error of a failed source, and the end. A stuck client gets nothing."""
     failures = [error for error in errors if isinstance(error, Exception)]
-    chunk = b"".join(_failure_frame(error, request=request) for error in failures)
+    chunk = b"".join(_failure_frame(error, request=request) for error in failures) + last
     with suppress(TimeoutError):
         async with asyncio.timeout(END_S):
-            if failures:
+            if chunk:
                 frames.close()
                 await writing
             else:

@@ -7,11 +7,11 @@ hub gives it the same bytes as every other client.
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Final
 
 from fairlead_eventlog.ports import Deltas, Head, SessionLog
-from fairlead_gateway.http.sse import FrameQueue, SlowClient, auto_close, event_frame
+from fairlead_gateway.http.sse import FrameQueue, auto_close, event_frame
 from fairlead_gateway.live.frames import CommitFrames, encode_commit
+from fairlead_gateway.live.member import LiveFrames, Member
 from fairlead_gateway.log.contiguity import next_seq
 from fairlead_gateway.log.envelopes import PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_gateway.reads.read_model import ReadModel
@@ -23,10 +23,6 @@ from fairlead_schema.subjects import Address
 from fairlead_service.ids import event_id, now_ms
 from fairlead_service.supervise import cancel_and_wait
 
-# Between two writes of fragments: the more clients, the longer, so that a write carries more of them.
-PAUSE_S_PER_CLIENT: Final = 0.001
-PAUSE_S_MAX: Final = 0.05
-
 
 @dataclass(frozen=True, slots=True)
 class HubSources:
@@ -37,32 +33,6 @@ class HubSources:
     read_model: ReadModel
 
 
-@dataclass(slots=True, eq=False)
-class Member:
-    """One client that has joined. `ended` gets the error that ends its stream."""
-
-    frames: FrameQueue
-    seq: int
-    with_fragments: bool
-    ended: "asyncio.Future[None]"
-
-    def offer(self, frame: bytes) -> None:
-        """Queue a frame. A client without room is cut off, and delays nobody.
-
-        It gets nothing more, even if it makes room: it would miss what did not fit.
-        """
-        if self.ended.done():
-            return
-        try:
-            self.frames.offer(frame)
-        except SlowClient as slow:
-            self.end(slow)
-
-    def end(self, error: BaseException) -> None:
-        if not self.ended.done():
-            self.ended.set_exception(error)
-
-
 class SessionHub:
     """Follows one session for all its clients. `visitors` counts those that replay or have joined."""
 
@@ -71,9 +41,7 @@ class SessionHub:
         self._sources = sources
         self._translator = EnvelopeTranslator(at, sources.read_model, visible=PUBLIC_AND_NOTICE)
         self._members: set[Member] = set()
-        self._fragments: list[bytes] = []
-        self._flush_timer: asyncio.TimerHandle | None = None
-        self._flushed_at = 0.0
+        self._fragments = LiveFrames(self._deliver, lambda: len(self._members))
         self._error: BaseException | None = None
         self._loop = asyncio.get_running_loop()
         self._tasks = [self._start(self._follow_commits())]
@@ -100,7 +68,7 @@ class SessionHub:
         """Give a client everything after `seq`. It must have every event up to the hub's own seq."""
         assert seq >= self.seq, f"a client at {seq} joins a hub at {self.seq}"
         # Fragments from before this moment are not for the new client.
-        self._flush()
+        self._fragments.flush()
         member = Member(frames, seq, with_fragments, self._loop.create_future())
         if self._error is not None:
             member.end(self._error)
@@ -115,8 +83,7 @@ class SessionHub:
 
     async def close(self) -> None:
         """End the subscriptions of the hub."""
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
+        self._fragments.cancel()
         await cancel_and_wait(*self._tasks)
 
     async def _follow_commits(self) -> None:
@@ -139,12 +106,11 @@ class SessionHub:
                     envelope = public_events.public_delta(
                         self._at.session_id, event_id(), delta, at=now_ms()
                     )
-                    self._fragments.append(event_frame(envelope))
-                    self._flush_soon()
+                    self._fragments.add(event_frame(envelope))
 
     def _pass_on(self, commit: CommitFrames, last: int) -> None:
         """Give one commit to every client that does not have it. The fragments before it go first."""
-        self._flush()
+        self._fragments.flush()
         self.seq = last
         for member in tuple(self._members):
             if member.seq < last:
@@ -153,21 +119,8 @@ class SessionHub:
                 if frame:
                     member.offer(frame)
 
-    def _flush_soon(self) -> None:
-        """Flush at once after a pause, else when the pause is over: a crowd gets fuller frames."""
-        if self._flush_timer is None:
-            pause_s = min(len(self._members) * PAUSE_S_PER_CLIENT, PAUSE_S_MAX)
-            self._flush_timer = self._loop.call_at(self._flushed_at + pause_s, self._flush)
-
-    def _flush(self) -> None:
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
-            self._flush_timer = None
-        if not self._fragments:
-            return
-        self._flushed_at = self._loop.time()
-        frame = b"".join(self._fragments)
-        self._fragments.clear()
+    def _deliver(self, frame: bytes) -> None:
+        """Give a frame of fragments to every client that wants them."""
         for member in tuple(self._members):
             if member.with_fragments:
                 member.offer(frame)
@@ -182,6 +135,6 @@ class SessionHub:
         if task.cancelled() or (error := task.exception()) is None:
             return
         self._error = error
-        self._flush()
+        self._fragments.flush()
         for member in tuple(self._members):
             member.end(error)

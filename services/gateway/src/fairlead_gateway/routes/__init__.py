@@ -1,7 +1,7 @@
 """Every operation of the gateway. Paths are matched in this order."""
 
 from fairlead_gateway.http.operation import AnyOperation
-from fairlead_gateway.routes.events import event, history, stream
+from fairlead_gateway.routes.events import event, history, live, stream
 from fairlead_gateway.routes.messages import context, message, messages, pending_inputs, prompt
 from fairlead_gateway.routes.people import approval, permission, question
 from fairlead_gateway.routes.server import catalog, health, location, tenant_usage, tool_output
@@ -27,6 +27,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     approval.LIST,
     approval.REMOVE,
     question.LIST_ALL_SESSIONS,
+    live.FOLLOW,
     sessions.LIST,
     create.CREATE,
     sessions.ACTIVE,

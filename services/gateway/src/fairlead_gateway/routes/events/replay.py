@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import ExitStack
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -99,11 +99,11 @@ class Replay:
 
 
 def event_stream(
-    request: ApiRequest[FollowQuery, EmptyInput], *sources: FrameSource
+    request: ApiRequest[Any, EmptyInput], *sources: FrameSource, farewell: bytes = b""
 ) -> EventStream:
     """The streaming answer for these sources. It ends with the caller's credentials.
 
-    Raises RateLimited if the caller has too many streams.
+    `farewell` is the last frame if the process stops. Raises RateLimited if the caller has too many streams.
     """
     runtime, settings = request.runtime, request.runtime.settings
 
@@ -128,6 +128,7 @@ def event_stream(
         ),
         held=held,
         headers=log_headers(runtime),
+        farewell=farewell,
     )
 
 
