@@ -26,11 +26,11 @@ NOT_BUILT: Mapping[str, str] = {
     "P-18": "system text and a choice of tools for one prompt",
     "P-20": "transforms of messages, system text, parameters and headers by plugins",
     "P-22": "templates and mentions in a prompt",
-    "P-23": "reading what an attachment refers to; data in the prompt itself is sent",
     "P-24": "references to agents in a prompt, and synthetic input through the API",
 }
 
 IN_PART: Mapping[str, str] = {
+    "P-23": "files, pages and resources that an attachment names are not read yet; inline data is checked",
     "P-28": "titles by a model, summaries, cost by model; first words are the title, cost is counted",
     "A-20": "the log keeps no delivery of a bare promotion, so only a retry as `steer` is exact",
     "D-36": "no service takes file snapshots yet; the transcript shows those that an event names",

@@ -48,6 +48,7 @@ SHARED_WITH_FOLD = {
     "fairlead_session.input.prompt_title",
     "fairlead_session.compaction.estimate",
     "fairlead_session.calls.child_ids",
+    "fairlead_session.media.data_uri",
 }
 
 

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from fairlead_schema import record
-from fairlead_schema.events import MANIFEST, SessionArchived
+from fairlead_schema.attachments.reference import attachment_uri, id_of_content
+from fairlead_schema.events import MANIFEST, PromptAdmitted, SessionArchived
+from fairlead_schema.prompt import AttachedContent, Prompt, PromptFile
 from fairlead_schema.record import (
     LEVEL_NEWEST,
     Commit,
@@ -62,3 +64,26 @@ def test_the_newer_release_reads_both() -> None:
     with newer_release():
         assert decode(payload).level == record.LEVEL_NEWEST
         assert encode(decode(payload)) == payload
+
+
+def test_a_prompt_with_stored_content_needs_the_level_that_knows_it() -> None:
+    """P-23: an older release would show its model nothing of the file."""
+    inline, stored = (
+        PromptFile(uri="a.py", mime="text/x-python"),
+        attachment_uri(id_of_content(b"")),
+    )
+    content = AttachedContent(mime="text/x-python", text="x")
+    taken = PromptFile(uri="a.py", mime="text/x-python", content=content)
+    uploaded = PromptFile(uri=stored, mime="image/png")
+
+    levels = [
+        Commit("cmt_1", (Recorded("evt_1", 1, 1, admitted_prompt(file)),)).level
+        for file in (inline, taken, uploaded)
+    ]
+
+    assert levels == [1, 2, 2]
+
+
+def admitted_prompt(file: PromptFile) -> PromptAdmitted:
+    prompt = Prompt(text="see", files=(file,))
+    return PromptAdmitted(message_id="msg_1", prompt=prompt, delivery="steer")

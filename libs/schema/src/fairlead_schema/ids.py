@@ -30,6 +30,8 @@ RunnerId: TypeAlias = Annotated[str, _id_pattern("run_")]
 WorkerId: TypeAlias = Annotated[str, _id_pattern("wkr_")]
 AttemptId: TypeAlias = Annotated[str, _id_pattern("att_")]
 OutputId: TypeAlias = Annotated[str, _id_pattern("out_")]
+AttachmentId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^fil_[0-9a-f]{64}$")]
+"""The SHA-256 of the content. A session stores equal content once."""
 
 TenantId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 CallId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=CALL_ID_LENGTH_MAX)]

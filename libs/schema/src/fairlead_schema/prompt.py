@@ -4,6 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import StringConstraints
 
+from fairlead_schema.attachments.reference import attachment_id
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.model import InputModel, Model
 
@@ -44,6 +45,21 @@ class PromptInput(InputModel):
     agents: tuple[AgentMention, ...] | None = None
 
 
+class AttachedContent(Model):
+    """What the model is shown of an attachment: taken once, and never again.
+
+    It has a text, or media as a URI, or only a note that says why there is nothing to show.
+    """
+
+    mime: str
+    bytes: int | None = None
+    """The size of the media or of the text, if there is any."""
+    text: str | None = None
+    uri: str | None = None
+    """Inline data, or the URI of a stored attachment."""
+    note: str | None = None
+
+
 class PromptFile(Model):
     """An attachment with its media type resolved."""
 
@@ -52,6 +68,8 @@ class PromptFile(Model):
     name: str | None = None
     description: str | None = None
     source: TextSpan | None = None
+    content: AttachedContent | None = None
+    """Absent until the attachment is taken; inline and stored data needs none."""
 
 
 class Prompt(Model):
@@ -60,6 +78,12 @@ class Prompt(Model):
     text: str
     files: tuple[PromptFile, ...] | None = None
     agents: tuple[AgentMention, ...] | None = None
+
+
+def needs_level(prompt: Prompt) -> int:
+    """The level of the log's format that a reader of this prompt must know (docs/adr/0029)."""
+    files = prompt.files or ()
+    return 2 if any(file.content or attachment_id(file.uri) for file in files) else 1
 
 
 class Receipt(Model):

@@ -126,7 +126,7 @@ class Commit:
     @property
     def level(self) -> int:
         """The level of the log's format that a reader of this commit must know."""
-        level = max(recorded.event.level for recorded in self.events)
+        level = max(recorded.event.needed_level for recorded in self.events)
         return level if self.events[0].imported is None else max(level, LEVEL_OF_IMPORTS)
 
 

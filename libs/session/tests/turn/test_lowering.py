@@ -32,12 +32,14 @@ from fairlead_schema.provider.request import (
 )
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_session.turn.lowering import lower
+from fairlead_testing.images import PNG, data_uri
 
 AT = CreationTime(created=1)
 META = {"acme": {"signature": "s"}}
 SAID = TextBlock(id="t", text="so", provider_metadata=META)
 THOUGHT = ReasoningBlock(id="r", text="hm", provider_metadata=META)
 SILENT = ReasoningBlock(id="r", text="", provider_metadata=META)
+PNG_URI = data_uri("image/png", PNG)
 
 
 def assistant(
@@ -70,13 +72,13 @@ def test_a_user_message_is_its_text_then_its_files() -> None:
     message = UserMessage(
         id="msg_1",
         text="look",
-        files=(PromptFile(uri="data:image/png;base64,AA==", mime="image/png", name="a.png"),),
+        files=(PromptFile(uri=PNG_URI, mime="image/png", name="a.png"),),
         agents=(AgentMention(name="plan"),),
         time=AT,
     )
 
     assert lowered(message) == (
-        UserTurn((TextPart("look"), MediaPart("data:image/png;base64,AA==", "image/png", "a.png"))),
+        UserTurn((TextPart("look"), MediaPart(PNG_URI, "image/png", "a.png"))),
     )
 
 

@@ -63,8 +63,9 @@ def next_incarnation(after: Incarnation | None, common: Sequence[int]) -> Incarn
 def require_finalised(drafts: Sequence[Draft], level: int) -> None:
     """Raise NotFinalised if an older release could not read one of these events."""
     for draft in drafts:
-        if draft.event.level > level:
-            raise NotFinalised(draft.event.type, needed=draft.event.level, level=level)
+        needed = draft.event.needed_level
+        if needed > level:
+            raise NotFinalised(draft.event.type, needed=needed, level=level)
 
 
 def require_level(commit: Commit, level: int) -> None:

@@ -16,3 +16,8 @@ class Event(Model):
     level: ClassVar[int] = 1
     """The level of the log's format that introduced this type and version (docs/adr/0029)."""
     visibility: ClassVar[Visibility] = "public"
+
+    @property
+    def needed_level(self) -> int:
+        """The level that a reader must know. A newer field may need more than the type does."""
+        return self.level

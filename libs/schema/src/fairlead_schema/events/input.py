@@ -2,9 +2,11 @@
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import CallId, MessageId
-from fairlead_schema.prompt import Delivery, Prompt
+from fairlead_schema.prompt import Delivery, Prompt, needs_level
 
 
 class PromptAdmitted(Event):
@@ -15,6 +17,11 @@ class PromptAdmitted(Event):
     resume: bool | None = None
     """False: admit the prompt and start no work. Absent means start work."""
 
+    @property
+    @override
+    def needed_level(self) -> int:
+        return max(self.level, needs_level(self.prompt))
+
 
 class PromptPromoted(Event):
     """A pending input became history. `time` is its promotion, `created` its admission."""
@@ -23,6 +30,11 @@ class PromptPromoted(Event):
     message_id: MessageId
     prompt: Prompt
     created: int
+
+    @property
+    @override
+    def needed_level(self) -> int:
+        return max(self.level, needs_level(self.prompt))
 
 
 class InputCancelled(Event):
@@ -37,6 +49,11 @@ class InputEdited(Event):
     message_id: MessageId
     prompt: Prompt
     delivery: Delivery
+
+    @property
+    @override
+    def needed_level(self) -> int:
+        return max(self.level, needs_level(self.prompt))
 
 
 class SyntheticAdded(Event):

@@ -4,6 +4,7 @@ from typing import Final, assert_never
 
 from pydantic_core import to_json
 
+from fairlead_schema.attachments.reference import ATTACHMENT_PREFIX
 from fairlead_schema.message import (
     AgentSwitchedMessage,
     AssistantMessage,
@@ -100,7 +101,8 @@ def _content_text(content: TextContent | FileContent) -> str:
 
 
 def _file_line(file: PromptFile) -> str:
-    name = file.name or ("" if file.uri.startswith("data:") else file.uri)
+    is_content = file.uri.startswith(("data:", ATTACHMENT_PREFIX))
+    name = file.name or ("" if is_content else file.uri)
     return f"[Attached {file.mime}: {name}]" if name else f"[Attached {file.mime}]"
 
 

@@ -1,11 +1,15 @@
-"""Attachments: every file of a prompt gets its media type before the prompt is admitted."""
+"""Attachments: every file of a prompt gets its media type, and inline data is checked against it."""
 
+from dataclasses import dataclass
 from mimetypes import MimeTypes
 from typing import Final
 from urllib.parse import urlsplit
 
 from fairlead_schema.prompt import FileInput, Prompt, PromptFile, PromptInput
+from fairlead_session.media.data_uri import is_data_uri, parse_data_uri
+from fairlead_session.media.kind import find_lie
 
+FILES_MAX: Final = 100
 UNKNOWN: Final = "application/octet-stream"
 DIRECTORY: Final = "application/x-directory"
 
@@ -17,17 +21,37 @@ _TYPES.add_type("text/x-typescript", ".ts")
 _TYPES.add_type("application/toml", ".toml")
 
 
+@dataclass(frozen=True, slots=True)
+class AttachmentRefused:
+    """A file that no prompt may carry, by its place in the prompt."""
+
+    index: int
+    reason: str
+
+
 def resolve_attachments(prompt: PromptInput) -> Prompt:
     """The prompt in the form that the log stores."""
     files = None if prompt.files is None else tuple(_resolve_file(file) for file in prompt.files)
     return Prompt(text=prompt.text, files=files, agents=prompt.agents)
 
 
+def check_attachments(prompt: Prompt) -> AttachmentRefused | None:
+    """The first file that is refused: data that cannot be read or is not what its type says."""
+    files = prompt.files or ()
+    if len(files) > FILES_MAX:
+        return AttachmentRefused(FILES_MAX, f"a prompt has at most {FILES_MAX} files")
+    for index, file in enumerate(files):
+        reason = _find_fault(file) if is_data_uri(file.uri) else None
+        if reason is not None:
+            return AttachmentRefused(index, reason)
+    return None
+
+
 def media_type(uri: str, name: str | None) -> str:
     """The type in a data URI; else by the extension of the path, else of the name."""
-    if uri.startswith("data:"):
+    if is_data_uri(uri):
         declared = uri[len("data:") :].partition(",")[0].partition(";")[0]
-        return declared or "text/plain"
+        return declared.strip().lower() or "text/plain"
     path = _path(uri) or name or ""
     if path.endswith("/"):
         return DIRECTORY
@@ -43,6 +67,13 @@ def _resolve_file(file: FileInput) -> PromptFile:
         description=file.description,
         source=file.source,
     )
+
+
+def _find_fault(file: PromptFile) -> str | None:
+    parsed = parse_data_uri(file.uri)
+    if parsed is None:
+        return "its data cannot be read: it has no comma, or is not base64"
+    return find_lie(file.mime, parsed.content, parsed.charset)
 
 
 def _path(uri: str) -> str | None:

@@ -6,13 +6,26 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from fairlead_schema.prompt import Prompt
+from fairlead_schema.attachments.reference import attachment_uri, id_of_content
+from fairlead_schema.prompt import Prompt, PromptFile
+from fairlead_session.media.data_uri import parse_data_uri
 
 
 def fingerprint(prompt: Prompt) -> str:
-    """Recognises an exact retry. The time and the delivery are not part of the hash."""
+    """Recognises an exact retry. The time and the delivery are not part of the hash.
+
+    The same attachment has the same hash inline and stored, before and after its content was taken.
+    """
+    if prompt.files:
+        prompt = prompt.model_copy(update={"files": tuple(map(_identify, prompt.files))})
     canonical = to_json(prompt, by_alias=True, exclude_none=True)
     return sha256(canonical).hexdigest()[:32]
+
+
+def _identify(file: PromptFile) -> PromptFile:
+    parsed = parse_data_uri(file.uri)
+    uri = file.uri if parsed is None else attachment_uri(id_of_content(parsed.content))
+    return file.model_copy(update={"uri": uri, "content": None})
 
 
 def call_fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:

@@ -37,7 +37,8 @@ from fairlead_schema.tools.content import (
     RunningCall,
     ToolContent,
 )
-from fairlead_session.turn.media import file_part
+from fairlead_session.media.attachment_parts import attachment_parts
+from fairlead_session.media.file_part import file_part
 from fairlead_session.turn.provider_secrets import remove_provider_secrets
 
 AssistantPart = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
@@ -53,7 +54,7 @@ def _turns(message: Message, model: ModelRef) -> tuple[Turn, ...]:
         case AgentSwitchedMessage() | ModelSwitchedMessage():
             return ()
         case UserMessage():
-            files = tuple(file_part(file.uri, file.mime, file.name) for file in message.files or ())
+            files = (part for file in message.files or () for part in attachment_parts(file))
             return (UserTurn((TextPart(message.text), *files)),)
         case SyntheticMessage():
             return (UserTurn((TextPart(message.text),)),)

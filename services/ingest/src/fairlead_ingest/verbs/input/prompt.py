@@ -31,7 +31,7 @@ from fairlead_session.input.admission import (
     admit,
     receipt,
 )
-from fairlead_session.input.attachment import resolve_attachments
+from fairlead_session.input.attachment import check_attachments, resolve_attachments
 from fairlead_session.state.session import Session
 
 ID_IN_USE: Final = "Message id is already in use"
@@ -92,6 +92,10 @@ def resolve_prompt(context: CommandContext, prompt: PromptInput) -> Prompt:
     size, limit = len(resolved.model_dump_json().encode()), context.settings.prompt_bytes_max
     if size > limit:
         raise PayloadTooLarge(f"A prompt of {size} bytes exceeds {limit}")
+    refused = check_attachments(resolved)
+    if refused is not None:
+        field = f"prompt.files.{refused.index}.uri"
+        raise InvalidRequest(f"{field}: {refused.reason}", kind="Body", field=field)
     return resolved
 
 

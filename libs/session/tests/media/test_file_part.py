@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairlead_schema.provider.request import MediaPart, TextPart
 from fairlead_session.input.attachment import media_type
-from fairlead_session.turn.media import file_part
+from fairlead_session.media.file_part import file_part
 
 PNG = "data:image/png;base64,aGk="
 

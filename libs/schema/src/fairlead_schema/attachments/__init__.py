@@ -1,0 +1,1 @@
+"""Attachments: references to stored content, and requests to take content."""
