@@ -94,3 +94,54 @@ def test_a_receipt_shows_its_promotion_only_once_there_is_one() -> None:
         "timeCreated": 1000,
     }
     assert receipt.model_copy(update={"promoted_seq": 5}).wire()["promotedSeq"] == 5
+
+
+def test_the_options_of_one_prompt_are_keys_of_the_prompt() -> None:
+    """P-18: system text, model, agent, tools and the schema of the answer."""
+    options = {
+        "system": "Answer in French.",
+        "model": {"id": "fast", "providerID": "sim"},
+        "agent": "plan",
+        "tools": ["read"],
+        "schema": {"type": "object"},
+    }
+
+    prompt = PromptInput.model_validate({"text": "hi", **options})
+
+    assert prompt.has_options
+    assert prompt.wire() == {"text": "hi", **options}
+    assert not PromptInput(text="hi").has_options
+    assert PromptInput.model_validate({"text": "hi", "tools": []}).has_options
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ({"prompt": {"text": "hi"}, "system": "x"}, "prompt.system is meant"),
+        ({"prompt": {"text": "hi"}, "schema": {}}, "prompt.schema is meant"),
+        ({"prompt": {"text": "hi"}, "format": {}}, "prompt.schema is meant"),
+        ({"prompt": {"text": "hi"}, "Delivery": "queue"}, "delivery is meant"),
+        ({"prompt": {"text": "hi", "tool": ["read"]}}, "tools is meant"),
+        ({"prompt": {"text": "hi", "output_schema": {}}}, "schema is meant"),
+        ({"prompt": {"text": "hi", "systemPrompt": "x"}}, "system is meant"),
+        ({"prompt": {"text": "hi", "file": []}}, "files is meant"),
+    ],
+)
+def test_a_mistaken_key_is_refused_with_the_key_that_is_meant(
+    body: dict[str, object], hint: str
+) -> None:
+    """D17: nobody believes that an option counts which nobody reads."""
+    with pytest.raises(ValidationError, match=hint):
+        PromptBody.model_validate(body)
+
+
+def test_keys_of_other_clients_are_ignored() -> None:
+    """WIRE: extra keys of a client of the same format do no harm."""
+    body = {
+        "prompt": {"text": "hi", "metadata": {}, "synthetic": True, "colour": "red"},
+        "messageID": "msg_1",
+        "noReply": True,
+        "traceparent": "00-1",
+    }
+
+    assert PromptBody.model_validate(body).prompt == PromptInput(text="hi")

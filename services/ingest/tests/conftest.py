@@ -131,8 +131,9 @@ async def wait_until(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def eventlog() -> EventLog:
-    log = BusyLog()
-    return replace(memory_eventlog(), log=log, broadcasts=log, shards=log)
+    memory = memory_eventlog()
+    log = BusyLog(memory.status)
+    return replace(memory, log=log, broadcasts=log, shards=log)
 
 
 @pytest.fixture

@@ -241,7 +241,8 @@ async def wait_until(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    provider, log = Provider(), WatchedLog()
+    provider, memory = Provider(), memory_eventlog()
+    log = WatchedLog(memory.status)
     app = Starlette(routes=[Route("/v1/chat/completions", provider.complete, methods=["POST"])])
     config = {
         "default_model": "acme/fast",
@@ -257,7 +258,7 @@ async def world() -> AsyncIterator[World]:
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport) as client:
         world = World(
-            replace(memory_eventlog(), log=log, broadcasts=log, shards=log),
+            replace(memory, log=log, broadcasts=log, shards=log),
             log,
             provider,
             client,

@@ -7,7 +7,7 @@ from pydantic import Field, TypeAdapter
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.ids import CallId, MessageId, SessionId
 from fairlead_schema.model import Model
-from fairlead_schema.prompt import AgentMention, PromptFile
+from fairlead_schema.prompt import AgentMention, PromptFile, PromptOptions
 from fairlead_schema.tools.content import CallExecutor, ErrorInfo, ToolState
 
 
@@ -47,7 +47,7 @@ class ModelSwitchedMessage(_Message):
     time: CreationTime
 
 
-class UserMessage(_Message):
+class UserMessage(_Message, PromptOptions):
     type: Literal["user"] = "user"
     text: str
     files: tuple[PromptFile, ...] | None = None

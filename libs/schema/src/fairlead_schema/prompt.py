@@ -1,16 +1,21 @@
 """Prompts as callers send them and as the log stores them, and the receipt of an admission."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from fairlead_schema.attachments.reference import attachment_id
+from fairlead_schema.catalog import ModelRef, Name
+from fairlead_schema.commands.prompt_keys import OPTIONS, refuse_mistaken_keys
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.model import InputModel, Model
 
 Delivery: TypeAlias = Literal["steer", "queue"]
 
 TEXT_LENGTH_MAX = 512 * 1024
+TOOLS_MAX = 256
+OPTIONS_LEVEL: Final = 2
+"""A release that does not know the options of a prompt would answer it without them."""
 
 
 class TextSpan(Model):
@@ -37,12 +42,43 @@ class AgentMention(InputModel):
     source: TextSpan | None = None
 
 
-class PromptInput(InputModel):
+class PromptOptions(Model):
+    """What holds for one prompt alone: until the model has answered it.
+
+    An absent option is the session's own. A selection of tools only narrows what the agent may use.
+    """
+
+    system: Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LENGTH_MAX)] | None = (
+        None
+    )
+    model: ModelRef | None = None
+    agent: Name | None = None
+    tools: Annotated[tuple[Name, ...], Field(max_length=TOOLS_MAX)] | None = None
+    """Names or patterns of tools; `*` stands for any characters. An empty list means no tools."""
+    output_schema: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    """The JSON Schema of the answer. The answer is then a JSON value that fits."""
+
+    @property
+    def has_options(self) -> bool:
+        """Whether anything holds for this prompt alone."""
+        options = (self.system, self.model, self.agent, self.tools, self.output_schema)
+        return any(option is not None for option in options)
+
+
+class PromptInput(InputModel, PromptOptions):
     """The prompt that a person or a service sends to a session."""
 
     text: Annotated[str, StringConstraints(max_length=TEXT_LENGTH_MAX)]
     files: tuple[FileInput, ...] | None = None
     agents: tuple[AgentMention, ...] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_mistakes(cls, value: object) -> object:
+        return refuse_mistaken_keys(value, _KEYS, inside=True)
+
+
+_KEYS: Final = frozenset({"text", "files", "agents"}) | OPTIONS
 
 
 class AttachedContent(Model):
@@ -72,7 +108,7 @@ class PromptFile(Model):
     """Absent until the attachment is taken; inline and stored data needs none."""
 
 
-class Prompt(Model):
+class Prompt(PromptOptions):
     """A resolved prompt, as the model will see it."""
 
     text: str
@@ -82,8 +118,8 @@ class Prompt(Model):
 
 def needs_level(prompt: Prompt) -> int:
     """The level of the log's format that a reader of this prompt must know (docs/adr/0029)."""
-    files = prompt.files or ()
-    return 2 if any(file.content or attachment_id(file.uri) for file in files) else 1
+    taken = any(file.content or attachment_id(file.uri) for file in prompt.files or ())
+    return OPTIONS_LEVEL if taken or prompt.has_options else 1
 
 
 class Receipt(Model):

@@ -128,13 +128,8 @@ def next_move(
     if not session.execution.work_requested:
         # Nobody asked for work, so pending input that an interrupt kept stays pending.
         return Rest("idle")
-    # A turn that is rebuilt after a compaction stays the same turn, so new input waits.
-    rebuilding = session.compaction.rebuilding and session.execution.owed
-    inputs = (
-        ()
-        if rebuilding
-        else eligible_inputs(session, steers_max=limits.steers_max, opening=opening)
-    )
+    rebuilding = _rebuilds_turn(session)
+    inputs = next_inputs(session, steers_max=limits.steers_max, opening=opening)
     if not inputs and not session.execution.owed:
         return Rest("idle")
     rest = _rest_by_limit(session, limits, fresh=bool(inputs) or rebuilding)
@@ -144,6 +139,20 @@ def next_move(
         return InitialiseContext()
     step = 1 if inputs else session.turn.step + 1
     return TakeTurn(inputs, step, final=limits.steps is not None and step >= limits.steps)
+
+
+def next_inputs(
+    session: Session, *, steers_max: int = STEERS_MAX, opening: MessageId | None = None
+) -> tuple[PendingInput, ...]:
+    """The inputs that the next turn promotes."""
+    if _rebuilds_turn(session):
+        return ()
+    return eligible_inputs(session, steers_max=steers_max, opening=opening)
+
+
+def _rebuilds_turn(session: Session) -> bool:
+    """A turn that is rebuilt after a compaction stays the same turn, so new input waits."""
+    return session.compaction.rebuilding and session.execution.owed
 
 
 def is_moving(session: Session) -> bool:

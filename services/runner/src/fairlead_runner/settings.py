@@ -12,6 +12,7 @@ from fairlead_session.compaction.compaction import CompactionPolicy
 from fairlead_session.execution.budget import TenantUsage
 from fairlead_session.execution.recovery import RecoveryPolicy
 from fairlead_session.execution.retry import RetryPolicy
+from fairlead_session.input.options import choose_profile
 from fairlead_session.next_move import DrainLimits
 from fairlead_session.state.session import Session
 
@@ -81,7 +82,7 @@ class RunnerSettings:
 
     def recovery_policy(self, tenant: TenantId, session: Session) -> RecoveryPolicy:
         """The recovery policy: the agent's own, else the tenant's."""
-        agent = self.config.agents.get(self.agent(session))
+        agent = self.config.agents.get(self.agent(choose_profile(session)))
         own = agent.recovery if agent else None
         return own or self.tenant(tenant).recovery
 

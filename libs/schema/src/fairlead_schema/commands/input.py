@@ -4,6 +4,7 @@ from typing import Self
 
 from pydantic import model_validator
 
+from fairlead_schema.commands.prompt_keys import refuse_mistaken_keys
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.model import InputModel, Model
@@ -19,6 +20,12 @@ class PromptBody(InputModel):
     resume: bool = True
     expected_turn: MessageId | None = None
     """A steer is admitted only while the model works on this assistant message."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_mistakes(cls, value: object) -> object:
+        names = {key for name, field in cls.model_fields.items() for key in (name, field.alias)}
+        return refuse_mistaken_keys(value, {key for key in names if key}, inside=False)
 
 
 class AdmitPrompt(PromptBody):

@@ -74,6 +74,7 @@ _PARTS: Final[Mapping[str, Reducers[object]]] = {
         BudgetSet: _change_budget,
     },
     "turn": turn.REDUCERS,
+    "activity": turn.ACTIVITY_REDUCERS,
     "calls": calls.REDUCERS,
     "compaction": compaction.REDUCERS,
     "requests": model_requests.REDUCERS,

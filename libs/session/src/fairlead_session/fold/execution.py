@@ -184,10 +184,14 @@ def _retry(execution: Execution, _event: TurnRetried, _seq: int) -> Execution:
     return replace(execution, attempt=None, owed=True)
 
 
-def _end_step(execution: Execution, event: StepEnded, _seq: int) -> Execution:
-    """A turn is owed if the model has not seen the results of the calls that this step made."""
+def owes_another_turn(execution: Execution, event: StepEnded) -> bool:
+    """Whether the model has not seen the results of the calls that this step made, or only paused."""
     answered = execution.answered_message_id == event.assistant_message_id
-    owed = event.finish == PAUSE or answered
+    return event.finish == PAUSE or answered
+
+
+def _end_step(execution: Execution, event: StepEnded, _seq: int) -> Execution:
+    owed = owes_another_turn(execution, event)
     return replace(execution, attempt=None, owed=owed, recoveries=0)
 
 

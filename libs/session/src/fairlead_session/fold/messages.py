@@ -90,6 +90,11 @@ def _promote(_session_id: SessionId, event: PromptPromoted, _at: int) -> UserMes
         text=prompt.text,
         files=prompt.files,
         agents=prompt.agents,
+        system=prompt.system,
+        model=prompt.model,
+        agent=prompt.agent,
+        tools=prompt.tools,
+        output_schema=prompt.output_schema,
         time=build_model(CreationTime, created=event.created),
     )
 

@@ -1,4 +1,8 @@
-"""Folds the provider turn: its attempt, its step, and the counts that limit it."""
+"""Folds the provider turn: its attempt, its step, the counts that limit it, and its activity.
+
+The options of an activity hold until the model has answered, or until another prompt begins an activity.
+After a failure or an interrupt they stay, because somebody may resume the same work.
+"""
 
 from typing import Final
 
@@ -11,6 +15,7 @@ from fairlead_schema.events import (
     ExecutionReleased,
     PromptPromoted,
     ResumeRequested,
+    RevertCommitted,
     StepEnded,
     StepFailed,
     StepStarted,
@@ -22,8 +27,10 @@ from fairlead_schema.events import (
 from fairlead_schema.record import Recorded
 from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.fold import Reducers
+from fairlead_session.fold.execution import owes_another_turn
 from fairlead_session.frozen import replace
 from fairlead_session.input.fingerprint import call_fingerprint
+from fairlead_session.state.activity import NO_OPTIONS, Activity
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import Attempt, FinishedStream, Overflow, Turn
 
@@ -133,6 +140,20 @@ def _repeat_step(turn: Turn, step: int) -> Turn:
     return replace(turn, attempt=None, step=max(0, step - 1))
 
 
+def _join_activity(session: Session, event: PromptPromoted, _recorded: Recorded) -> Activity:
+    """A prompt joins the activity of an owed turn. Otherwise it begins another one."""
+    current = session.activity if session.execution.owed else NO_OPTIONS
+    return current.with_prompt(event.prompt)
+
+
+def _end_activity(session: Session, event: StepEnded, _recorded: Recorded) -> Activity:
+    return session.activity if owes_another_turn(session.execution, event) else NO_OPTIONS
+
+
+def _revert_activity(_session: Session, _event: RevertCommitted, _recorded: Recorded) -> Activity:
+    return NO_OPTIONS
+
+
 REDUCERS: Final[Reducers[Turn]] = {
     AttemptDispatched: _dispatch,
     AttemptFinished: _finish,
@@ -149,4 +170,10 @@ REDUCERS: Final[Reducers[Turn]] = {
     ToolCalled: _call,
     ResumeRequested: _resume,
     ExecutionReleased: _release,
+}
+
+ACTIVITY_REDUCERS: Final[Reducers[Activity]] = {
+    PromptPromoted: _join_activity,
+    StepEnded: _end_activity,
+    RevertCommitted: _revert_activity,
 }

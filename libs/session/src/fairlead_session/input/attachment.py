@@ -32,7 +32,7 @@ class AttachmentRefused:
 def resolve_attachments(prompt: PromptInput) -> Prompt:
     """The prompt in the form that the log stores."""
     files = None if prompt.files is None else tuple(_resolve_file(file) for file in prompt.files)
-    return Prompt(text=prompt.text, files=files, agents=prompt.agents)
+    return Prompt(**dict(prompt) | {"files": files})
 
 
 def check_attachments(prompt: Prompt) -> AttachmentRefused | None:

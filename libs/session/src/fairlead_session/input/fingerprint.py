@@ -1,5 +1,6 @@
 """Fingerprints: short hashes that recognise equal values without keeping the values."""
 
+import json
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -18,7 +19,11 @@ def fingerprint(prompt: Prompt) -> str:
     """
     if prompt.files:
         prompt = prompt.model_copy(update={"files": tuple(map(_identify, prompt.files))})
-    canonical = to_json(prompt, by_alias=True, exclude_none=True)
+    if prompt.output_schema is None:
+        canonical = to_json(prompt, by_alias=True, exclude_none=True)
+    else:
+        # The order of the keys of a schema does not matter.
+        canonical = json.dumps(prompt.wire(), sort_keys=True).encode()
     return sha256(canonical).hexdigest()[:32]
 
 

@@ -10,6 +10,7 @@ from fairlead_schema.events.session import RevertState
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
+from fairlead_session.state.activity import Activity
 from fairlead_session.state.asks import Asks
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.execution import Execution
@@ -62,6 +63,7 @@ class Session:
     epoch: Epoch | None = None
     execution: Execution = field(default_factory=Execution)
     turn: Turn = field(default_factory=Turn)
+    activity: Activity = field(default_factory=Activity)
     calls: tuple[UnsettledCall, ...] = ()
     compaction: CompactionProgress = field(default_factory=CompactionProgress)
     requests: RequestState = field(default_factory=RequestState)

@@ -16,6 +16,7 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import AttemptId, MessageId
 from fairlead_session.execution.recovery import fail_abandoned_calls
 from fairlead_session.input.promotion import promote
+from fairlead_session.instructions.prompt_texts import prompt_texts
 from fairlead_session.instructions.reminders import steering_reminder
 from fairlead_session.people.pending import withdraw_continue_question
 from fairlead_session.state.inbox import PendingInput
@@ -91,10 +92,13 @@ def prepare_turn(
     sample: ContextSample,
     ids: TurnIds,
     known: LoweredHistory | None = None,
+    *,
+    notes: tuple[str, ...] = (),
 ) -> tuple[SessionEvent, ...]:
     """Close abandoned calls and asks, promote the inputs, remind of them, update the context.
 
     `known` is the history of an earlier request: its boundary closed the abandoned calls in it.
+    `notes` are other things to tell the model now.
     """
     closed = 0 if known is None else known.lines.shared_length(session.transcript.lines)
     promoted = (
@@ -103,7 +107,10 @@ def prepare_turn(
         *promote(inputs),
     )
     changes = reconcile(session, sample, ids.system_message_id)
-    reminder = steering_reminder(session, inputs)
+    # A new epoch begins without the system messages before it.
+    anew = any(isinstance(change, ContextReplaced) for change in changes)
+    texts = (steering_reminder(session, inputs), prompt_texts(session, inputs, anew=anew), *notes)
+    reminder = "\n\n".join(text for text in texts if text) or None
     return (*promoted, *_with_reminder(changes, reminder, ids.system_message_id))
 
 

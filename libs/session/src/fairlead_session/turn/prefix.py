@@ -20,6 +20,7 @@ from fairlead_session.turn.request import LAST_STEP_TURN, OFFERS_MAX
 
 PrefixPart: TypeAlias = Literal["system", "tools", "messages", "pruning"]
 
+_NARROWED: Final = "own"
 _FORM: Final = re.compile(r"sys:(\w*) tools:(\w*) msgs:(\d+):(\w*)")
 
 
@@ -37,16 +38,26 @@ class Prefix:
         return f"sys:{self.system} tools:{self.tools} msgs:{count}:{self.messages[-1]}"
 
 
-def prefix(request: ModelRequest, history: LoweredHistory | None = None) -> Prefix:
+def prefix(
+    request: ModelRequest, history: LoweredHistory | None = None, *, narrowed: bool = False
+) -> Prefix:
     """The prefix of a request. The text that asks for a last answer is not part of it.
 
     A final request offers no tools on purpose (E-23), so its tools have no hash. `history` is the
-    lowered history that the request was built from, if the caller has it.
+    lowered history that the request was built from, if the caller has it. `narrowed` tools are those
+    that a prompt chose.
     """
     final = request.turns[-1:] == (LAST_STEP_TURN,)
     turns = request.turns[:-1] if final else request.turns
     chain = history.chain if history is not None else _chain(turns)
-    return Prefix(_hash(request.system), "" if final else _tools_hash(request.tools), chain)
+    tools = "" if final else _tools_hash(request.tools)
+    mark = _NARROWED if narrowed and tools else ""
+    return Prefix(_hash(request.system), mark + tools, chain)
+
+
+def is_narrowed(previous: str, current: Prefix) -> bool:
+    """Whether a prompt chose the tools of one of two requests, so that they differ on purpose."""
+    return current.tools.startswith(_NARROWED) or f"tools:{_NARROWED}" in previous
 
 
 def fingerprint(request: ModelRequest) -> str:

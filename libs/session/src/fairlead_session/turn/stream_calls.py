@@ -29,6 +29,8 @@ class Offer:
     tools: Mapping[str, ToolInfo] = field(default_factory=dict)
     calls_max: int = 64
     final: bool = False
+    narrowed: bool = False
+    """A prompt selected these tools: no other tool may be called."""
 
 
 @dataclass(slots=True)
@@ -65,7 +67,7 @@ class StreamCalls:
             raise ProtocolViolation(f"tool {event.id} was called twice")
         if self.inputs.get(event.id, event.name) != event.name:
             raise ProtocolViolation(f"tool {event.id} changed its name to {event.name}")
-        refusal = None if event.executed else self._refusal()
+        refusal = None if event.executed else self._refusal(event.name)
         self._called[event.id] = event
         called = self._called_event(event)
         if refusal is None:
@@ -73,9 +75,11 @@ class StreamCalls:
         self._settled.add(event.id)
         return (called, self._failure(event.id, refusal, Executor()))
 
-    def _refusal(self) -> str | None:
+    def _refusal(self, tool: str) -> str | None:
         if self.offer.final:
             return TOOLS_DISABLED
+        if self.offer.narrowed and tool not in self.offer.tools:
+            return f"The tool {tool} is not selected for this prompt"
         count = sum(not call.executed for call in self._called.values())
         limit = self.offer.calls_max
         return (

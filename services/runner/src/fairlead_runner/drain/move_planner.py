@@ -4,7 +4,9 @@ from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.subagents import count_child_usage
 from fairlead_schema.ids import MessageId
-from fairlead_session.next_move import Move, next_move
+from fairlead_session.input.options import choose_profile
+from fairlead_session.next_move import Move, next_inputs, next_move
+from fairlead_session.state.session import Session
 
 
 class MovePlanner:
@@ -21,5 +23,14 @@ class MovePlanner:
         context, writer = self._context, self._writer
         writer.stage(*await count_child_usage(context.session_writer, writer.at, writer.session))
         usage = await context.tenant_usage.load(writer.at.tenant)
-        limits = context.settings.limits(writer.session, usage)
+        limits = context.settings.limits(self._choose_profile(), usage)
         return next_move(writer.session, limits, opening=self.opening)
+
+    def _choose_profile(self) -> Session:
+        """The session with the agent of its next turn, whose steps are a limit."""
+        session = self._writer.session
+        if all(item.prompt.agent is None for item in session.inbox.pending):
+            return choose_profile(session)
+        steers_max = self._context.settings.config.runner.steers_max
+        inputs = next_inputs(session, steers_max=steers_max, opening=self.opening)
+        return choose_profile(session, inputs)

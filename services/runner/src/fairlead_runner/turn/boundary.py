@@ -13,12 +13,16 @@ from fairlead_schema.context import ContextSample, ObserveContext
 from fairlead_schema.provider.request import ModelRequest
 from fairlead_service import ids
 from fairlead_session.compaction.compaction import CompactionPlan, fit
+from fairlead_session.input.options import activity_after, choose_profile, select_tools
+from fairlead_session.instructions.prompt_texts import missing_tools
 from fairlead_session.next_move import TakeTurn
+from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, dispatch, prepare_turn
 from fairlead_session.turn.prefix import (
     Prefix,
     broken_since_last_request,
     expected_cached_tokens,
+    is_narrowed,
     prefix,
 )
 from fairlead_session.turn.session_context import add_session_sources
@@ -50,7 +54,8 @@ class Boundary:
 
         The session itself adds its model to the sample, because no location knows the model.
         """
-        return self._sample(await self._look())
+        session = self._writer.session
+        return self._sample(session, await self._look(session))
 
     async def cross(self, move: TakeTurn, target: ModelTarget) -> PreparedRequest | CompactionPlan:
         """Cross in one commit. Raises StaleDecision.
@@ -58,16 +63,16 @@ class Boundary:
         If the request seems too large, everything before it stays staged for the compaction.
         """
         writer, settings = self._writer, self._context.settings
-        seen = await self._look()
+        chosen = choose_profile(writer.session, move.inputs)
+        seen = await self._look(chosen)
         self._seen = None
-        sample = self._sample(seen)
-        # A final step offers no tools.
-        tools = {} if move.final else seen.tools
-        calls_max = settings.config.runner.calls_max
-        offer = Offer(target.agent, tools, calls_max, final=move.final)
+        sample = self._sample(chosen, seen)
+        offer, notes = self._offer(move, target, seen)
         turn_ids = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
         known = self._context.lowered_histories.get(writer.at)
-        writer.stage(*prepare_turn(writer.session, move.inputs, sample, turn_ids, known))
+        writer.stage(
+            *prepare_turn(writer.session, move.inputs, sample, turn_ids, known, notes=notes)
+        )
         fitting = fit(
             writer.session,
             target.identity,
@@ -81,7 +86,7 @@ class Boundary:
         self._context.lowered_histories.put(writer.at, fitting.history)
         if fitting.pruned is not None:
             writer.stage(fitting.pruned)
-        sent = prefix(fitting.request, fitting.history)
+        sent = prefix(fitting.request, fitting.history, narrowed=offer.narrowed)
         self._report_break(sent, target)
         cached = expected_cached_tokens(writer.session, sent, target.agent, target.identity.model)
         attempt = dispatch(
@@ -103,6 +108,8 @@ class Boundary:
         source = broken_since_last_request(session, sent, target.agent, target.identity.model)
         if source is None or session.requests.last is None:
             return
+        if source == "tools" and is_narrowed(session.requests.last.fingerprint, sent):
+            return
         PREFIX_BREAKS.labels(source).inc()
         extra = {
             "session_id": session.id,
@@ -112,16 +119,39 @@ class Boundary:
         }
         log.warning("request prefix changed: the provider's cache is lost", extra=extra)
 
-    async def _look(self) -> ObservedLocation:
-        """The location as this boundary sees it."""
-        session = self._writer.session
+    def _offer(
+        self, move: TakeTurn, target: ModelTarget, seen: ObservedLocation
+    ) -> tuple[Offer, tuple[str, ...]]:
+        """The tools of the turn, and notes about a selection that names others.
+
+        A final step offers no tools.
+        """
+        session, calls_max = self._writer.session, self._context.settings.config.runner.calls_max
+        selection = activity_after(session, move.inputs).tools
+        tools, unknown = select_tools(seen.tools, selection)
+        if unknown and move.inputs:
+            extra = {"session_id": session.id, "tools": list(unknown)}
+            log.warning(
+                "prompt selects tools that nobody offers: it runs without them", extra=extra
+            )
+        offer = Offer(
+            target.agent,
+            {} if move.final else tools,
+            calls_max,
+            final=move.final,
+            narrowed=selection is not None,
+        )
+        return offer, (missing_tools(unknown),) if unknown and move.inputs else ()
+
+    async def _look(self, session: Session) -> ObservedLocation:
+        """The location as this boundary sees it, for the agent of the turn."""
         agent = self._context.settings.agent(session)
         question = build_question(self._writer.at, session, agent)
         if self._seen is None or self._seen[0] != question:
             self._seen = (question, await self._context.observer.observe(session, question))
         return self._seen[1]
 
-    def _sample(self, seen: ObservedLocation) -> ContextSample:
-        settings, session = self._context.settings, self._writer.session
+    def _sample(self, session: Session, seen: ObservedLocation) -> ContextSample:
+        settings = self._context.settings
         instructions = agent_instructions(settings.config, session)
         return add_session_sources(seen.sample, settings.model(session), instructions)

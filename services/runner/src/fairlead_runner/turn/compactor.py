@@ -21,6 +21,7 @@ from fairlead_session.compaction import lifecycle
 from fairlead_session.compaction.compaction import CompactionPlan, estimate_history
 from fairlead_session.compaction.lifecycle import Cause, CompactionRun, Summary
 from fairlead_session.compaction.overflow import fail_overflowed_step
+from fairlead_session.input.options import choose_profile
 from fairlead_session.next_move import Compact
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Compactor:
         if refusal is not None:
             return refusal
         try:
-            target = resolve_model(settings.config, session)
+            target = resolve_model(settings.config, choose_profile(session))
         except ModelNotConfigured as error:
             return lifecycle.fail(move.cause, "refused", str(error))
         plan = lifecycle.prepare(

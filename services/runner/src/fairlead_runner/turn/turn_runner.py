@@ -16,6 +16,7 @@ from fairlead_runner.turn.interrupt_watch import InterruptWatch
 from fairlead_runner.turn.model_target import ModelNotConfigured, ModelTarget, resolve_model
 from fairlead_session.compaction.compaction import CompactionPlan
 from fairlead_session.execution.recovery import fail_unrecordable_turn
+from fairlead_session.input.options import choose_profile
 from fairlead_session.next_move import TakeTurn
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,9 @@ class TurnRunner:
     async def take(self, move: TakeTurn) -> bool:
         """Take one turn, or compact before it. True: the session rests."""
         try:
-            target = resolve_model(self._context.settings.config, self._writer.session)
+            target = resolve_model(
+                self._context.settings.config, choose_profile(self._writer.session, move.inputs)
+            )
             client = self._context.clients(target.transport)
         except (ModelNotConfigured, InvalidTransport) as error:
             extra = self._drain.log_fields(reason=str(error))

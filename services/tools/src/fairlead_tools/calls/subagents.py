@@ -23,6 +23,7 @@ from fairlead_session.calls.subagents import child_outcome, next_unread
 from fairlead_session.execution.budget import remaining_budget
 from fairlead_session.execution.commands import is_at_rest
 from fairlead_session.fold.calls import find_call
+from fairlead_session.input.options import choose_profile
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.registry.tool import CallContext, CallFailed
@@ -120,7 +121,8 @@ class Subagents:
             "parentID": context.at.session_id,
             "budget": {limit: left for limit, left in budget.items() if left is not None},
         }
-        model = parent.profile.model or self._agent_model(parent.profile.agent)
+        chosen = choose_profile(parent).profile or parent.profile
+        model = chosen.model or self._agent_model(chosen.agent)
         if model is not None and self._agent_model(task.agent) is None:
             create["model"] = model.wire()
         by = parent.profile.created_by

@@ -5,6 +5,7 @@ from typing import Final, assert_never
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_ingest.command_context import CommandContext, Committed, ContextDep, Events
 from fairlead_ingest.quotas import quota_error
+from fairlead_ingest.verbs.input.options import check_options
 from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.commands.quota import QuotaReached
@@ -48,7 +49,7 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
     reached = await _find_reached_quota(context, at)
 
     def decide(session: Session) -> Events | AdmissionRefusal:
-        _check_model(context, session)
+        _check_model(context, session, resolved)
         # An exact retry adds nothing, so its caller gets the receipt whatever the tenant uses.
         if reached is not None and message_id not in session.inbox.admissions:
             raise quota_error(reached)
@@ -85,7 +86,8 @@ async def _find_reached_quota(context: CommandContext, at: Address) -> QuotaReac
 
 
 def resolve_prompt(context: CommandContext, prompt: PromptInput) -> Prompt:
-    """A prompt in the form that the log stores. Raises InvalidRequest or PayloadTooLarge."""
+    """A prompt in the form that the log stores. Raises a refusal that says what to correct."""
+    check_options(context, prompt)
     resolved = resolve_attachments(prompt)
     if not resolved.text.strip() and not resolved.files:
         raise InvalidRequest("A prompt needs text or a file", kind="Body", field="prompt.text")
@@ -109,12 +111,13 @@ def _minted_id(command: AdmitPrompt) -> MessageId | None:
     return command.minted_id
 
 
-def _check_model(context: CommandContext, session: Session) -> None:
+def _check_model(context: CommandContext, session: Session, prompt: Prompt) -> None:
     """Raises SessionNotFound, or InvalidRequest if no model is selected or configured."""
     if session.profile is None:
         raise SessionNotFound(session.id)
     profile = session.profile
-    if context.settings.config.model_of(profile.agent, profile.model) is None:
+    agent, model = prompt.agent or profile.agent, prompt.model or profile.model
+    if context.settings.config.model_of(agent, model) is None:
         raise InvalidRequest("No model: set default_model in fairlead.toml", field="model")
 
 

@@ -5,6 +5,7 @@ from fairlead_schema.errors import Forbidden
 from fairlead_schema.identity.restrictions import Restrictions
 from fairlead_service.locations import containing_root
 from fairlead_service.rpc.caller import current_restrictions
+from fairlead_session.input.options import activity_after
 from fairlead_session.state.session import Session
 from fairlead_session.state.usage import Budget
 
@@ -45,7 +46,9 @@ def check_session_allowed(context: CommandContext, session: Session) -> None:
     restrictions, profile = current_restrictions(), session.profile
     if profile is None:
         return
-    check_agent_allowed(restrictions, context.settings.config.agent_name(profile.agent))
+    # A prompt that is worked on now may have chosen another agent.
+    for agent in {profile.agent, activity_after(session).agent or profile.agent}:
+        check_agent_allowed(restrictions, context.settings.config.agent_name(agent))
     check_directory_allowed(restrictions, profile.location.directory)
     _check_budget_allowed(restrictions, session.usage.budget)
 
