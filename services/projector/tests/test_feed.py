@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -65,7 +64,7 @@ async def test_an_import_is_silent_unless_publication_is_asked_for(
 ) -> None:
     """H-14, H-15: only events that are new are in the log, each with its seq."""
     recorded = decode(log_builder.payload(AT, CREATED, SessionArchived())).events
-    marked = tuple(replace(event, imported=mark) for event in recorded)
+    marked = tuple(event._replace(imported=mark) for event in recorded)
 
     items = await items_of(log_builder, log_builder.raw(AT, encode(Commit("cmt_i", marked))))
 

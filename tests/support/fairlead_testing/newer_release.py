@@ -29,11 +29,11 @@ class WeatherNoted(Event):
 def newer_release() -> Iterator[None]:
     """Let this process be of the newer release during the block."""
     key = (WeatherNoted.type, WeatherNoted.version)
-    validator = WeatherNoted.__pydantic_validator__
+    validate = WeatherNoted.__pydantic_validator__.validate_python
     with pytest.MonkeyPatch.context() as patch:
         for module in (record, log_status, status_record, checks):
             patch.setattr(module, "LEVEL_NEWEST", WeatherNoted.level)
-        patch.setitem(record._VALIDATORS, key, validator)  # noqa: SLF001 - only a release adds events
+        patch.setitem(record._VALIDATE, key, validate)  # noqa: SLF001 - only a release adds events
         patch.setitem(evolve.REDUCERS, WeatherNoted, (("todos", _keep_todos),))
         yield
 

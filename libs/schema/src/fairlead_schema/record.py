@@ -30,7 +30,9 @@ UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {}
 SEQ_MAX: Final = 2**53 - 1
 
 # A cold load validates every event of a session. `model_validate` would ask its options each time.
-_VALIDATORS: Final = {key: kind.__pydantic_validator__ for key, kind in BY_TYPE.items()}
+_VALIDATE: Final = {
+    key: kind.__pydantic_validator__.validate_python for key, kind in BY_TYPE.items()
+}
 
 
 class RecordError(Exception):
@@ -97,9 +99,11 @@ class Draft:
     event: SessionEvent
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """An event of the log with its seq. Seqs of a session count from 1 without gaps."""
+class Recorded(NamedTuple):
+    """An event of the log with its seq. Seqs of a session count from 1 without gaps.
+
+    Every reader makes one of each event, and a tuple is the cheapest frozen value.
+    """
 
     id: EventId
     seq: int
@@ -206,7 +210,7 @@ def decode_json(raw: Any) -> Commit:  # noqa: ANN401 - any JSON, which may be no
         if (level := raw.get("level", LEVEL_FIRST)) > LEVEL_NEWEST:
             raise NewerCommit(f"commit of level {level}")
         id_, by, mark = raw["id"], raw.get("by"), _decode_mark(raw.get("imported"))
-        events = tuple(decode_event(item, by, mark) for item in raw["events"])
+        events = tuple([decode_event(item, by, mark) for item in raw["events"]])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MalformedCommit(str(error)) from error
     if not isinstance(id_, str) or not events:
@@ -230,17 +234,17 @@ def decode_event(
 ) -> Recorded:
     """Read one stored event, and upcast an older version to the current one."""
     type_, version, data = raw["type"], raw["version"], raw["data"]
-    while (validator := _VALIDATORS.get((type_, version))) is None:
+    while (validate := _VALIDATE.get((type_, version))) is None:
         upcast = UPCASTERS.get((type_, version))
         if upcast is None:
             raise UnknownEvent(type_, version)
         version, data = version + 1, upcast(data)
     try:
-        event = validator.validate_python(data)
+        event = validate(data)
     except ValidationError as error:
         raise MalformedCommit(f"{type_}.{version}: {error}") from error
     id_, seq, time = raw["id"], raw["seq"], raw["time"]
-    if (type(id_), type(seq), type(time)) != (str, int, int):
+    if type(id_) is not str or type(seq) is not int or type(time) is not int:
         raise MalformedCommit(f"{type_}.{version}: id {id_!r}, seq {seq!r}, time {time!r}")
     if mark is not None and not isinstance(by := raw.get("by", by), str | None):
         raise MalformedCommit(f"{type_}.{version}: by is {by!r}")

@@ -1,6 +1,7 @@
 """NATS subjects and the partition function. Both are contracts, so this module has all of them."""
 
 import zlib
+from functools import lru_cache
 from typing import NamedTuple
 
 from fairlead_schema.identity.subject_token import (
@@ -29,6 +30,7 @@ class Address(NamedTuple):
     session_id: SessionId
 
 
+@lru_cache(maxsize=4096)
 def partition(session_id: SessionId) -> int:
     """The partition of a session. It never changes, because subjects contain it."""
     return zlib.crc32(session_id.encode()) % PARTITIONS

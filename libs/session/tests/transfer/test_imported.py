@@ -1,6 +1,5 @@
 """An imported session has the state of its origin, and begins nothing before somebody here asks."""
 
-from dataclasses import replace
 
 import pytest
 from libs.session.tests.conftest import admitted, claimed, given, promoted, recorded, then
@@ -28,7 +27,7 @@ OPEN = (created(), admitted("msg_1"), claimed(), promoted("msg_1"))
 def imported(*events: SessionEvent, through: int | None = None) -> Session:
     mark, session = ImportMark(through or len(events)), Session(id="ses_1")
     for event in recorded(*events):
-        session = evolve(session, replace(event, imported=mark))
+        session = evolve(session, event._replace(imported=mark))
     return session
 
 
@@ -99,7 +98,7 @@ def test_an_ask_of_an_imported_session_does_not_expire() -> None:
     session = Session(id=PARENT)
     mark = ImportMark(15)
     for event in decode_stored(stored_life(parent_life(), PARENT)[:15]):
-        session = evolve(session, replace(event, imported=mark))
+        session = evolve(session, event._replace(imported=mark))
 
     assert session.asks.permissions
     assert expire_ask(session, "per_1", before=10**15) == ()
@@ -107,7 +106,7 @@ def test_an_ask_of_an_imported_session_does_not_expire() -> None:
 
 def test_the_bytes_of_an_import_keep_callers_and_mark() -> None:
     events = tuple(
-        replace(event, by=by, imported=ImportMark(4, publish=True))
+        event._replace(by=by, imported=ImportMark(4, publish=True))
         for event, by in zip(recorded(*OPEN), ("key:ann", "key:ann", None, None), strict=True)
     )
     commit = Commit("cmt_1", events)

@@ -1,6 +1,5 @@
 """When a session has an owner and when a turn is owed."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -91,7 +90,7 @@ def test_the_sweep_does_not_see_work_that_an_import_brought(log_builder: "LogBui
     """H-14: until somebody here asks for it."""
     events = (CREATED, ADMITTED, CLAIMED, PROMOTED, DISPATCHED)
     recorded = decode(log_builder.payload(AT, *events)).events
-    marked = tuple(replace(event, imported=ImportMark(5)) for event in recorded)
+    marked = tuple(event._replace(imported=ImportMark(5)) for event in recorded)
     entry = log_builder.raw(AT, encode(Commit("cmt_i", marked)))
     sessions: dict[Address, ProjectedSession] = {}
     row = row_changes.fold_batch(sessions, [log_entries.decode_entry(entry)]).sessions[AT]

@@ -68,13 +68,13 @@ def revise(
     """The messages that this event creates or changes, oldest first; usually none or one."""
     event: Any = recorded.event
     kind, at = type(event), recorded.time
-    if kind in CHANGES:
+    if (change := CHANGES.get(kind)) is not None:
         message = messages.find(event.assistant_message_id)
         if not isinstance(message, AssistantMessage):
             return ()
-        return (CHANGES[kind](message, event, at),)
-    if kind in CREATIONS:
-        return (CREATIONS[kind](session_id, event, at),)
+        return (change(message, event, at),)
+    if (create := CREATIONS.get(kind)) is not None:
+        return (create(session_id, event, at),)
     if kind is StepStarted:
         return _start_step(messages, event, at)
     if kind is ShellEnded:

@@ -16,7 +16,7 @@ from fairlead_projector.projection.workers.job import WorkerJob
 from fairlead_projector.projection.workers.replay import replay_shards
 from fairlead_schema.subjects import SHARDS
 
-POLL_S: Final = 0.1
+POLL_S: Final = 0.05
 RESET_ATTEMPTS_MAX: Final = 5
 TABLES: Final = (
     "checkpoint",
@@ -61,6 +61,7 @@ async def rebuild(
             await crew.begin([WorkerJob(dsn, staffing.nats, part, reader) for part in theirs])
         async with replay_shards(dsn, eventlog, ours, reader=reader):
             await _wait_until_projected(connection, ends, progress, crew)
+            await connection.execute(query("sync_checkpoints"))
 
 
 def _divide_shards(processes: int) -> list[tuple[int, ...]]:

@@ -3,7 +3,7 @@
 An unreadable commit breaks its own session and nothing else. The row says why.
 """
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias, get_args
 
@@ -27,6 +27,7 @@ from fairlead_projector.projection.rows import (
 )
 from fairlead_projector.projection.tenant_totals import SessionShare, TenantChange
 from fairlead_schema.events import (
+    BY_TYPE,
     ExecutionClaimed,
     InputCancelled,
     InputEdited,
@@ -35,6 +36,7 @@ from fairlead_schema.events import (
     RevertCommitted,
     SessionEvent,
     SessionPurged,
+    StepStarted,
 )
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import MessageId
@@ -71,6 +73,8 @@ class RowChanges:
     inputs: dict[MessageKey, InputRow] = field(default_factory=dict)
     input_changes: dict[MessageKey, InputChange] = field(default_factory=dict)
     messages: dict[MessageKey, MessageRow] = field(default_factory=dict)
+    created: set[MessageKey] = field(default_factory=set)
+    """The messages that the tables do not have."""
     asks: dict[AskKey, AskRow] = field(default_factory=dict)
     answers: list[AskKey] = field(default_factory=list)
     truncations: list[Truncation] = field(default_factory=list)
@@ -194,21 +198,13 @@ def _apply_commit(session: ProjectedSession, decoded: DecodedEntry, changes: Row
     at = decoded.entry.at
     tenant, session_id = at
     for recorded, stored in zip(decoded.events, decoded.stored, strict=True):
-        kind, data = type(recorded.event), to_json(stored["data"], inf_nan_mode="null")
-        type_, version = stored["type"], stored["version"]
+        id_, seq, time, event, _by, _imported = recorded
+        data = to_json(stored["data"], inf_nan_mode="null")
         changes.events.append(
-            EventRow(
-                tenant, session_id, recorded.seq, recorded.id, type_, version, recorded.time, data
-            )
+            EventRow(tenant, session_id, seq, id_, stored["type"], stored["version"], time, data)
         )
-        if kind in MESSAGE_EVENTS:
-            _apply_to_messages(session, at, recorded, changes)
-        if kind in INPUT_EVENTS:
-            _apply_to_inputs(session, at, recorded, changes)
-        elif kind in asks.ASK_EVENTS:
-            asks.apply_event(session, at, recorded, changes)
-        elif kind is RevertCommitted:
-            _apply_revert(session, at, recorded, changes)
+        for apply in _APPLY.get(type(event), ()):
+            apply(session, at, recorded, changes)
         session_row.apply_event(session, recorded)
     session.row.seq = decoded.events[-1].seq
     asks.update_waiting(session)
@@ -218,26 +214,29 @@ def _apply_commit(session: ProjectedSession, decoded: DecodedEntry, changes: Row
 def _apply_to_messages(
     session: ProjectedSession, at: Address, recorded: Recorded, changes: RowChanges
 ) -> None:
-    creates = type(recorded.event) in _CREATING
-    *others, last = revise(at.session_id, recorded, session) or (None,)
-    for message in others:
-        assert message is not None, "only the last place may be empty"
-        _put_message(session, at, MessageRow(session.messages[message.id].seq, message), changes)
-    if last is None:
+    revised = revise(at.session_id, recorded, session)
+    if not revised:
         return
+    for message in revised[:-1]:
+        _put_message(session, at, MessageRow(session.messages[message.id].seq, message), changes)
+    last = revised[-1]
     existing = session.messages.get(last.id)
-    if creates and existing is not None:
+    if existing is None:
+        changes.created.add((at, last.id))
+        _put_message(session, at, MessageRow(recorded.seq, last), changes)
+    elif type(recorded.event) not in _CREATING:
+        _put_message(session, at, MessageRow(existing.seq, last), changes)
+    else:
         return  # Two events cannot create one message: the first row stays.
-    _put_message(session, at, MessageRow(existing.seq if existing else recorded.seq, last), changes)
-    if creates and last.type == "assistant":
+    if type(recorded.event) is StepStarted:
         session.newest_assistant, session.message_bytes = last.id, 0
 
 
 def _put_message(
     session: ProjectedSession, at: Address, row: MessageRow, changes: RowChanges
 ) -> None:
-    session.messages[row.message.id] = row
-    changes.messages[at, row.message.id] = row
+    id_ = row.message.id
+    session.messages[id_] = changes.messages[at, id_] = row
 
 
 def _apply_to_inputs(
@@ -280,3 +279,23 @@ def _apply_revert(
     }
     session.pending = {id_: seq for id_, seq in session.pending.items() if seq <= boundary.seq}
     session.row.pending = len(session.pending)
+
+
+_Apply: TypeAlias = Callable[[ProjectedSession, Address, Recorded, RowChanges], None]
+
+
+def _changes_of(kind: type[SessionEvent]) -> Iterator[_Apply]:
+    """What an event of this class changes besides the row of its session, in order."""
+    if kind in MESSAGE_EVENTS:
+        yield _apply_to_messages
+    if kind in INPUT_EVENTS:
+        yield _apply_to_inputs
+    elif kind in asks.ASK_EVENTS:
+        yield asks.apply_event
+    elif kind is RevertCommitted:
+        yield _apply_revert
+
+
+_APPLY: Final[Mapping[type[SessionEvent], tuple[_Apply, ...]]] = {
+    kind: tuple(_changes_of(kind)) for kind in BY_TYPE.values()
+}

@@ -1,9 +1,7 @@
-"""The rows of the read models, and their text form for Postgres. No I/O."""
+"""The rows of the read models, and their JSON form for Postgres. No I/O."""
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic_core import to_json
 
@@ -15,10 +13,6 @@ from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_session.state.execution import CallKey, Execution
-
-# The characters that the text format of COPY reserves.
-_UNSAFE: Final = re.compile(r"[\\\t\n\r]")
-_ESCAPES: Final = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 @dataclass(slots=True)
@@ -178,27 +172,6 @@ class ProjectedSession:
         self.messages = {} if newest is None else {newest.message.id: newest}
 
 
-def copy_text(events: Iterable[EventRow]) -> bytes:
-    """Event rows in the text format of COPY."""
-    lines: list[bytes] = []
-    last_key, session_cells = ("", ""), ""
-    for tenant, session_id, seq, event_id, type_, version, time, data in events:
-        if last_key != (tenant, session_id):
-            last_key = (tenant, session_id)
-            session_cells = f"{_cell(tenant)}\t{_cell(session_id)}"
-        cells = f"{session_cells}\t{seq}\t{_cell(event_id)}\t{type_}\t{version}\t{time}\t"
-        # JSON holds no raw tab or newline, only backslashes.
-        escaped = data.replace(b"\\", b"\\\\") if b"\\" in data else data
-        lines.append(cells.encode() + escaped + b"\n")
-    return b"".join(lines)
-
-
 def json_row(row: object) -> bytes:
     """A row in JSON, for `jsonb_to_recordset`."""
     return to_json(row, by_alias=True, exclude_none=True, inf_nan_mode="null")
-
-
-def _cell(text: str) -> str:
-    if text.isidentifier():
-        return text
-    return _UNSAFE.sub(lambda match: _ESCAPES[match[0]], text)

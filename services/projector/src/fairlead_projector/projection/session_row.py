@@ -4,8 +4,8 @@ The core folds the execution. The row keeps that value, and columns by which the
 sessions that should move: somebody asked for work, and there is work to do.
 """
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeAlias
 
 from fairlead_projector.projection.rows import ProjectedSession, SessionRow
 from fairlead_schema.events import (
@@ -35,7 +35,6 @@ from fairlead_session.state.usage import Budget
 
 UNREADABLE: Final = "(unreadable)"
 
-_USAGE_EVENTS: Final = (StepEnded, CompactionUsed)
 _PROFILE_EVENTS: Final = (
     AgentSwitched,
     ModelSwitched,
@@ -45,12 +44,12 @@ _PROFILE_EVENTS: Final = (
     RevertCleared,
     RevertCommitted,
 )
-_EXECUTION_EVENTS: Final = frozenset(REDUCERS)
-_ROW_EVENTS: Final = frozenset((*_EXECUTION_EVENTS, *_USAGE_EVENTS, *_PROFILE_EVENTS, BudgetSet))
 EXECUTION_EVENT_TYPES: Final = frozenset(
-    type_ for (type_, _version), kind in BY_TYPE.items() if kind in {*_EXECUTION_EVENTS, BudgetSet}
+    type_ for (type_, _version), kind in BY_TYPE.items() if kind in {*REDUCERS, BudgetSet}
 )
 """The types of the events that change the execution."""
+
+RowChange: TypeAlias = Callable[[SessionRow, Recorded], None]
 
 
 def create_row(at: Address, recorded: Recorded, position: int) -> SessionRow | None:
@@ -94,26 +93,8 @@ def unreadable_row(at: Address, position: int) -> SessionRow:
 
 def apply_event(session: ProjectedSession, recorded: Recorded) -> None:
     """Apply one event to the row."""
-    row, event = session.row, recorded.event
-    kind = type(event)
-    if kind not in _ROW_EVENTS:
-        return
-    if kind in _EXECUTION_EVENTS:
-        evolved = evolve(row.execution, event, recorded.seq)
-        _set_execution(row, note_import(evolved, recorded.imported, recorded.seq))
-    if isinstance(event, PromptAdmitted) and event.resume is not False:
-        # A steer does not wait for the end of a back-off.
-        row.wake_at = None if event.delivery == "steer" else row.wake_at
-    elif isinstance(event, PromptPromoted):
-        row.title = title_after(row.title, event.prompt)
-    elif isinstance(event, _USAGE_EVENTS):
-        row.cost += event.cost
-        row.tokens = row.tokens.plus(event.tokens)
-        row.updated_at = recorded.time
-    elif isinstance(event, BudgetSet):
-        _set_budget(row, event, recorded)
-    elif isinstance(event, _PROFILE_EVENTS):
-        _change_profile(row, event, recorded.time)
+    for change in ROW_CHANGES.get(type(recorded.event), ()):
+        change(session.row, recorded)
 
 
 def fold_execution(at: Address, events: Iterable[Recorded]) -> Execution:
@@ -122,6 +103,11 @@ def fold_execution(at: Address, events: Iterable[Recorded]) -> Execution:
     for recorded in events:
         apply_event(session, recorded)
     return session.row.execution
+
+
+def _evolve_execution(row: SessionRow, recorded: Recorded) -> None:
+    evolved = evolve(row.execution, recorded.event, recorded.seq)
+    _set_execution(row, note_import(evolved, recorded.imported, recorded.seq))
 
 
 def _set_execution(row: SessionRow, execution: Execution) -> None:
@@ -139,7 +125,27 @@ def _set_execution(row: SessionRow, execution: Execution) -> None:
         row.work_requested = row.interrupted = False
 
 
-def _set_budget(row: SessionRow, event: BudgetSet, recorded: Recorded) -> None:
+def _end_back_off(row: SessionRow, recorded: Recorded) -> None:
+    event: PromptAdmitted = recorded.event
+    if event.resume is not False and event.delivery == "steer":
+        # A steer does not wait for the end of a back-off.
+        row.wake_at = None
+
+
+def _name(row: SessionRow, recorded: Recorded) -> None:
+    event: PromptPromoted = recorded.event
+    row.title = title_after(row.title, event.prompt)
+
+
+def _add_usage(row: SessionRow, recorded: Recorded) -> None:
+    event: StepEnded | CompactionUsed = recorded.event
+    row.cost += event.cost
+    row.tokens = row.tokens.plus(event.tokens)
+    row.updated_at = recorded.time
+
+
+def _set_budget(row: SessionRow, recorded: Recorded) -> None:
+    event: BudgetSet = recorded.event
     before = Budget(row.budget_cost, row.budget_tokens)
     after = Budget(event.cost, event.tokens)
     changed = change_budget(row.execution, before=before, after=after)
@@ -147,7 +153,8 @@ def _set_budget(row: SessionRow, event: BudgetSet, recorded: Recorded) -> None:
     row.budget_cost, row.budget_tokens = event.cost, event.tokens
 
 
-def _change_profile(row: SessionRow, event: SessionEvent, at: int) -> None:
+def _change_profile(row: SessionRow, recorded: Recorded) -> None:
+    event, at = recorded.event, recorded.time
     row.updated_at = at
     match event:
         case AgentSwitched():
@@ -164,3 +171,25 @@ def _change_profile(row: SessionRow, event: SessionEvent, at: int) -> None:
             row.revert = event.revert
         case _:
             row.revert = None
+
+
+def _row_changes(kind: type[SessionEvent]) -> Iterator[RowChange]:
+    """What an event of this class changes in a row, in order."""
+    if kind in REDUCERS:
+        yield _evolve_execution
+    if kind is PromptAdmitted:
+        yield _end_back_off
+    elif kind is PromptPromoted:
+        yield _name
+    elif kind in {StepEnded, CompactionUsed}:
+        yield _add_usage
+    elif kind is BudgetSet:
+        yield _set_budget
+    elif kind in _PROFILE_EVENTS:
+        yield _change_profile
+
+
+ROW_CHANGES: Final[Mapping[type[SessionEvent], tuple[RowChange, ...]]] = {
+    kind: changes for kind in BY_TYPE.values() if (changes := tuple(_row_changes(kind)))
+}
+"""What each event changes in a row. An event that is not here changes no row."""

@@ -10,13 +10,13 @@ from pydantic import TypeAdapter
 
 from fairlead_projector.database import Connection, query
 from fairlead_projector.projection.batches import join_pages
+from fairlead_projector.projection.copy_lines import event_lines, message_lines
 from fairlead_projector.projection.recent_sessions import RecentSessions
 from fairlead_projector.projection.row_changes import MessageKey, RowChanges
 from fairlead_projector.projection.rows import (
     MessageRow,
     ProjectedSession,
     SessionRow,
-    copy_text,
     json_row,
 )
 from fairlead_projector.projection.session_row import EXECUTION_EVENT_TYPES, fold_execution
@@ -129,15 +129,17 @@ class TableStore:
     async def write(self, changes: RowChanges) -> None:
         """Write a batch, inside the transaction that has moved the checkpoints of its shards."""
         connection = self._connection
-        if changes.events:
-            async with connection.cursor().copy(query("copy_events")) as copy:
-                await copy.write(copy_text(changes.events))
+        await self._copy("copy_events", event_lines(changes.events))
         await self._write("upsert_sessions", changes.sessions.values())
         await self._write("insert_inputs", changes.inputs.values())
         await self._write("change_inputs", changes.input_changes.values())
         await self._write("insert_asks", changes.asks.values())
         await self._write("delete_asks", [key._asdict() for key in changes.answers])
-        await self._write("upsert_messages", _message_rows(changes.messages))
+        messages = changes.messages
+        created = ((*key, messages[key]) for key in messages if key in changes.created)
+        await self._copy("copy_messages", message_lines(created))
+        revised = {key: row for key, row in messages.items() if key not in changes.created}
+        await self._write("upsert_messages", _message_rows(revised))
         for truncation in changes.truncations:
             await connection.execute(query("truncate_messages"), truncation._asdict())
             await connection.execute(query("truncate_inputs"), truncation._asdict())
@@ -167,6 +169,11 @@ class TableStore:
     def forget_shard(self, shard: int) -> None:
         """Drop the sessions of a shard from the cache, because another writer may change them."""
         self._recent.drop_all(lambda at: subjects.shard(at.session_id) == shard)
+
+    async def _copy(self, name: str, lines: bytes) -> None:
+        if lines:
+            async with self._connection.cursor().copy(query(name)) as copy:
+                await copy.write(lines)
 
     async def _write(self, name: str, rows: Iterable[object]) -> None:
         for page in join_pages(map(json_row, rows), bytes_max=PARAMETER_BYTES_MAX):

@@ -16,7 +16,7 @@ from psycopg import Error, OperationalError
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import LogEntry
 from fairlead_projector import database
-from fairlead_projector.database import Connection
+from fairlead_projector.database import Connection, query
 from fairlead_projector.errors import LogRestored, ShardFenced
 from fairlead_projector.migrations import ensure_migrated
 from fairlead_projector.projection.group.held_shard import HeldShard
@@ -44,11 +44,14 @@ class ShardGroup:
         limits: BatchLimits | None = None,
         *,
         gather_s: float = GATHER_S,
+        synced: bool = True,
     ) -> None:
         self.dsn = dsn
         self.eventlog = eventlog
         self._limits = limits
         self._gather_s = gather_s
+        # Whether each transaction waits for the disk. One that does not is lost with its checkpoint.
+        self._synced = synced
         self._tables: _Tables | None = None
         self._in_use = asyncio.Lock()
         self._readers: dict[HeldShard, ShardReader] = {}
@@ -195,6 +198,8 @@ class ShardGroup:
         connection = await database.connect(self.dsn)
         try:
             await ensure_migrated(connection)
+            if not self._synced:
+                await connection.execute(query("commit_without_sync"))
         except BaseException:
             await connection.close()
             raise

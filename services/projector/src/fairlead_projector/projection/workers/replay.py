@@ -36,7 +36,7 @@ async def replay_shards(
     async with AsyncExitStack() as stack:
         stack.enter_context(_seldom_collected())
         groups = [
-            await stack.enter_async_context(ShardGroup(dsn, replay, LIMITS))
+            await stack.enter_async_context(ShardGroup(dsn, replay, LIMITS, synced=False))
             for _number in range(GROUPS)
         ]
         tasks = [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_projector.projection import log_entries, row_changes
-from fairlead_projector.projection.rows import copy_text
+from fairlead_projector.projection.copy_lines import event_lines
 from fairlead_schema.events import PromptAdmitted, SessionCreated
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
@@ -25,6 +25,6 @@ def test_copy_lines_carry_any_text(log_builder: "LogBuilder", text: str) -> None
     entry = log_builder.commit(AT, CREATED, admission)
     changes = row_changes.fold_batch({}, [log_entries.decode_entry(entry)])
 
-    *_cells, data = copy_text(changes.events).decode().split("\n")[1].split("\t")
+    *_cells, data = event_lines(changes.events).decode().split("\n")[1].split("\t")
 
     assert json.loads(data.replace("\\\\", "\\")) == admission.wire()
