@@ -4,13 +4,11 @@ import asyncio
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.timers import MemoryTimers
-from fairlead_eventlog.ports import START
 from fairlead_eventlog.process_life import Nudge
+from fairlead_eventlog.replicas.commit_hint import CommitHint
+from fairlead_eventlog.replicas.positions import CARRIED_BYTES_MAX
 from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
-from fairlead_schema.events import PromptAdmitted
-from fairlead_schema.prompt import Prompt
-from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 
@@ -51,15 +49,11 @@ async def test_a_nudge_carries_a_small_commit(eventlog: EventLog, at: Address) -
     nudges: asyncio.Queue[Nudge] = asyncio.Queue()
     instance = ids.runner_id()
     await eventlog.liveness.start_answering(instance, nudges.put_nowait)
-    prompt = PromptAdmitted(
-        message_id=ids.message_id(), prompt=Prompt(text="été\nüber"), delivery="steer"
-    )
-    draft = Draft(ids.event_id(), ids.now_ms(), prompt)
-    stored = await eventlog.log.append(at, ids.commit_id(), (draft,), after=START)
+    commit = CommitHint(12, 9, '{"id": "été\nüber"}'.encode())
+    too_large = commit._replace(payload=b"x" * (CARRIED_BYTES_MAX + 1))
 
-    await eventlog.liveness.nudge(instance, at, position=stored.position, commit=stored)
+    await eventlog.liveness.nudge(instance, at, position=12, commit=commit)
+    await eventlog.liveness.nudge(instance, at, position=12, commit=too_large)
 
-    nudge = await asyncio.wait_for(nudges.get(), 10)
-    assert (nudge.at, nudge.position) == (at, stored.position)
-    assert nudge.commit is not None
-    assert (nudge.commit.position, nudge.commit.commit) == (stored.position, stored.commit)
+    assert await asyncio.wait_for(nudges.get(), 10) == Nudge(at, 12, commit)
+    assert await asyncio.wait_for(nudges.get(), 10) == Nudge(at, 12)

@@ -1,7 +1,5 @@
 """What an import needs of the log: its commits, the origins, and the register of message ids."""
 
-from dataclasses import replace
-
 import pytest
 
 from fairlead_eventlog.connection import EventLog
@@ -24,7 +22,7 @@ from fairlead_testing.events import drafts
 def imported_commit(*, after: int = 0, count: int = 2, through: int = 4) -> Commit:
     recorded = record(drafts(count), after=after)
     mark = ImportMark(through)
-    return Commit(ids.commit_id(), tuple(replace(each, imported=mark) for each in recorded))
+    return Commit(ids.commit_id(), tuple(each._replace(imported=mark) for each in recorded))
 
 
 @pytest.fixture

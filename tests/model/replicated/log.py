@@ -58,6 +58,8 @@ class Writer(NamedTuple):
     since: int = 0
     """How long the log was when the interrupt was asked for; the position of the wake that a runner took."""
     holds_wake: bool = False
+    missed: tuple[int, ...] = ()
+    """Commits before `seen` that it has not seen: it folded a later one without them."""
 
 
 class State(NamedTuple):
@@ -70,6 +72,8 @@ class State(NamedTuple):
     interrupter: Writer
     runners: tuple[Writer, ...]
     worker: Writer
+    nudge: int
+    """The position of the last nudge to the owner; 0 if there was none. It may be late, and come again."""
     # What may still go wrong: reads that lag, acknowledgements that are lost, elections, pauses.
     lags: int
     losses: int
@@ -104,6 +108,12 @@ class Setting:
     wakes_carry_commits: bool = False
     # Ingest decides from what broadcasts told it, however old that is, without a read.
     follows: bool = False
+    # The first runner owns the session and waits for the call. The worker nudges it.
+    waits: bool = False
+    # A nudge carries the settlement. A runner that has all before it folds it and does not read.
+    nudges_carry_commits: bool = False
+    # A runner folds a commit that somebody passed on only behind the commit just before it.
+    folds_only_the_next: bool = True
 
 
 class View(NamedTuple):
@@ -129,6 +139,8 @@ class View(NamedTuple):
 def initial_state(setting: Setting) -> State:
     """A session that its caller knows to exist."""
     log = [Commit("created", NOBODY, CommitId("create", 0))]
+    if setting.waits:
+        log.append(Commit("turn", 0, CommitId("r0", 0)))
     if setting.call:
         log.append(Commit("call", NOBODY, CommitId("call", 0)))
     return State(
@@ -140,9 +152,13 @@ def initial_state(setting: Setting) -> State:
         ),
         interrupter=Writer("todo" if setting.interrupts else "done", id=CommitId("interrupt", 0)),
         runners=tuple(
-            Writer("idle", id=CommitId(f"r{number}", 0)) for number in range(setting.runners)
+            Writer("wait", len(log), CommitId("r0", 1))
+            if setting.waits and number == 0
+            else Writer("idle", id=CommitId(f"r{number}", 0))
+            for number in range(setting.runners)
         ),
         worker=Writer("todo" if setting.call else "done", id=CommitId("worker", 0)),
+        nudge=0,
         lags=setting.lags,
         losses=setting.losses,
         elections=setting.elections,
@@ -181,6 +197,13 @@ def _evolve(view: View, commit: Commit) -> View:
             return view._replace(call="started")
         case "settle" | "settle interrupted":
             return view._replace(call="settled")
+
+
+def seen_by(s: State, me: Writer) -> View:
+    """The session as a writer sees it."""
+    if not me.missed:
+        return fold(s.log[: me.seen])
+    return fold(tuple(s.log[place] for place in range(me.seen) if place not in me.missed))
 
 
 def readable(s: State, me: Writer, at_least: int = 0) -> Iterator[tuple[State, int]]:

@@ -13,6 +13,7 @@ from tests.model.replicated.log import (
     Writer,
     fold,
     readable,
+    seen_by,
 )
 
 
@@ -30,6 +31,8 @@ def steps(s: State, r: int, setting: Setting) -> Iterator[Step]:
             yield from _load(s, r, me, setting)
         case "work":
             yield from _work(s, r, me, setting)
+        case "wait":
+            yield from _wait(s, r, me, setting)
         case "turn" | "release":
             yield from _drain(s, r, me, setting)
         case "refused work" | "refused turn" | "refused release" | "refused stop":
@@ -57,7 +60,7 @@ def _load(s: State, r: int, me: Writer, setting: Setting) -> Iterator[Step]:
 
 def _work(s: State, r: int, me: Writer, setting: Setting) -> Iterator[Step]:
     """Claim the session with its first turn, or find that there is nothing to do."""
-    put, view = _put(r), fold(s.log[: me.seen])
+    put, view = _put(r), seen_by(s, me)
     if view.owner not in {NOBODY, r} and not s.expiries:
         back = s._replace(wake=s.wake._replace(holder=NOBODY)) if _holds(s, r) and s.wake else s
         yield f"r{r}: leaves it to r{view.owner}", put(back, _end(me))
@@ -78,9 +81,25 @@ def _rest(s: State, r: int, me: Writer, setting: Setting) -> Iterator[Step]:
         yield step
 
 
+def _wait(s: State, r: int, me: Writer, setting: Setting) -> Iterator[Step]:
+    """Wait for the settlement of the call. It comes with a nudge or by a look at the log."""
+    put, view = _put(r), seen_by(s, me)
+    if view.owner != r or view.interrupted or view.call == "settled":
+        yield f"r{r}: has waited", put(s, me._replace(at="turn"))
+        return
+    if setting.nudges_carry_commits and me.seen < s.nudge:
+        skipped = tuple(range(me.seen, s.nudge - 1))
+        if not (skipped and setting.folds_only_the_next):
+            folded = me._replace(seen=s.nudge, missed=(*me.missed, *skipped))
+            yield f"r{r}: folds the commit of its nudge", put(s, folded)
+    for read, place in readable(s, me, s.nudge):
+        if place > me.seen:
+            yield f"r{r}: reads {place}", put(read, me._replace(seen=place))
+
+
 def _drain(s: State, r: int, me: Writer, setting: Setting) -> Iterator[Step]:
     """Write the answer, then the release. An owner that was replaced stops without a write."""
-    put, view = _put(r), fold(s.log[: me.seen])
+    put, view = _put(r), seen_by(s, me)
     if view.owner != r:
         yield f"r{r}: is fenced", put(s, _end(me))
         return
@@ -98,7 +117,7 @@ def _drain(s: State, r: int, me: Writer, setting: Setting) -> Iterator[Step]:
 
 
 def _stop(s: State, r: int, me: Writer) -> Iterator[Step]:
-    if not fold(s.log[: me.seen]).interrupted:
+    if not seen_by(s, me).interrupted:
         yield f"r{r}: finds the interrupt honoured", _put(r)(s, me._replace(at="work"))
         return
     yield from append(s, me, Commit("stop", r, me.id), _put(r), then="ack", name=f"r{r}")

@@ -7,6 +7,7 @@ import pytest
 from tests.model.replicated.explore import explore
 from tests.model.replicated.log import Setting
 
+WAITING = Setting(call=True, waits=True, lags=1, losses=1, nudges_carry_commits=True)
 SETTINGS = {
     "stale reads": Setting(prompts=2, lags=3),
     "two runners": Setting(prompts=2, runners=2, lags=1, expiries=1),
@@ -25,6 +26,10 @@ SETTINGS = {
     ),
     "an interrupt of a followed session": Setting(
         prompts=1, interrupts=True, lags=1, losses=1, follows=True, wakes_carry_commits=True
+    ),
+    "nudges with commits": WAITING,
+    "nudges and wakes with commits": replace(
+        WAITING, prompts=0, interrupts=True, lags=0, wakes_carry_commits=True
     ),
 }
 # What was wrong in the old protocol shows in small settings.
@@ -109,6 +114,16 @@ def test_a_followed_state_is_confirmed_before_anything_is_refused() -> None:
 
     assert "an interrupt was answered as idle while a turn ran" in faults
     assert "an existing session was not found" in faults
+
+
+def test_a_commit_that_was_passed_on_counts_only_behind_the_one_before_it() -> None:
+    """ADR 0043: a runner that folds a settlement over a prompt that it has not seen rests upon it."""
+    assert explore(replace(WAITING, lags=0, losses=0)).stranding is None
+
+    careless = explore(replace(WAITING, lags=0, losses=0, folds_only_the_next=False))
+
+    assert careless.stranding is not None
+    print("; ".join(careless.stranding))  # noqa: T201
 
 
 NEEDED = {

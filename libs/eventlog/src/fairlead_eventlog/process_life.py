@@ -5,7 +5,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from fairlead_eventlog.ports import StoredCommit
+from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_schema.subjects import Address
 
 # A client tries to reconnect every second, and an attempt may take two. So for this long after our
@@ -22,7 +22,7 @@ class Nudge(NamedTuple):
 
     at: Address
     position: int | None = None
-    commit: StoredCommit | None = None
+    commit: CommitHint | None = None
     """The commit at that position, if it is small: it spares the reader a read."""
 
 
@@ -42,7 +42,7 @@ class Liveness(Protocol):
         at: Address,
         *,
         position: int | None = None,
-        commit: StoredCommit | None = None,
+        commit: CommitHint | None = None,
     ) -> None:
         """Ask an instance to read a session's log again, up to a position. A nudge may be lost.
 

@@ -164,14 +164,19 @@ class SessionCache(Generic[State]):
         None: it does not, or it cannot be read. The log then says what there is.
         """
         known = self._cached.get(at)
-        if known is None or commit.previous != known.head.position:
+        newer = None if known is None else self.continue_with(known, commit)
+        if newer is not None:
+            self.put(at, newer)
+        return newer
+
+    def continue_with(self, known: Versioned[State], commit: CommitHint) -> Versioned[State] | None:
+        """The state after a commit that somebody passed on; None if it is not the next, or unreadable."""
+        if commit.previous != known.head.position:
             return None
         try:
-            known = self.fold(known, decode_commit(commit))
+            return self.fold(known, decode_commit(commit))
         except RecordError:
             return None
-        self.put(at, known)
-        return known
 
     def adopt(
         self, known: Versioned[State], stored: StoredCommit, state: State

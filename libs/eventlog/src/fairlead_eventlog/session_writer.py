@@ -9,13 +9,14 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from fairlead_eventlog.errors import AppendConflict, LogUnavailable, SessionBusy, SessionErased
-from fairlead_eventlog.ports import Head, SessionLog, StoredCommit
+from fairlead_eventlog.ports import Head, SessionLog
+from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_eventlog.replicas.patience import Patience
 from fairlead_eventlog.session_cache import SessionCache, Versioned
 from fairlead_schema.events import SessionEvent, SessionPurged
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, EventId
-from fairlead_schema.record import Draft, RecordError
+from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 
 RETRY_S: Final = 0.2
@@ -194,21 +195,16 @@ class SessionWriter(Generic[State]):
         return await self._patiently(at, lambda: self._cache.confirm(at, base))
 
     def follow(
-        self, at: Address, base: Versioned[State], stored: StoredCommit
+        self, at: Address, base: Versioned[State], commit: CommitHint
     ) -> Versioned[State] | None:
         """A complete state with the commit that its writer passed on.
 
         None: the commit does not follow this state, or cannot be read. The log then says what there is.
         """
-        follows = stored.commit.events[0].seq == base.head.seq + 1
-        if not follows or stored.position <= base.head.position:
-            return None
-        try:
-            newer = self._cache.fold(base, stored)
-        except RecordError:
-            return None
-        self._note(at, newer)
-        self._cache.put(at, newer)
+        newer = self._cache.continue_with(base, commit)
+        if newer is not None:
+            self._note(at, newer)
+            self._cache.put(at, newer)
         return newer
 
     def commit_id(self) -> CommitId:

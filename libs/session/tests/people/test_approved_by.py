@@ -1,7 +1,5 @@
 """Who approved: the fold remembers it, explain says it, verify asks for it."""
 
-from dataclasses import replace
-
 import pytest
 from libs.session.tests.conftest import CREATED, recorded
 
@@ -20,7 +18,7 @@ ADA = "user:https://id.example/ada"
 def log(*events: tuple[SessionEvent, str | None]) -> list[Recorded]:
     plain = recorded(CREATED, *(event for event, _by in events))
     callers = [None, *(by for _event, by in events)]
-    return [replace(item, by=by) for item, by in zip(plain, callers, strict=True)]
+    return [item._replace(by=by) for item, by in zip(plain, callers, strict=True)]
 
 
 def asked(id_: str) -> PermissionAsked:

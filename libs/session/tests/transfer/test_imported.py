@@ -1,6 +1,5 @@
 """An imported session has the state of its origin, and begins nothing before somebody here asks."""
 
-
 import pytest
 from libs.session.tests.conftest import admitted, claimed, given, promoted, recorded, then
 

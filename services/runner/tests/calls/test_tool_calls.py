@@ -11,6 +11,7 @@ from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
 from fairlead_eventlog.ports import START, CommitPage, Head, StoredCommit
 from fairlead_eventlog.process_life import Nudge
+from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_runner.drain import log_waiter
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
@@ -20,7 +21,7 @@ from fairlead_schema.events import (
     ToolFailed,
     ToolStarted,
 )
-from fairlead_schema.record import Commit, Draft, record
+from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_schema.tools.request import ToolRequest
@@ -90,7 +91,7 @@ async def test_a_settlement_that_the_log_never_had_is_given_up_for_the_log(
                 raise
 
         monkeypatch.setattr(world.log, "append", note_refusal)
-        consumer.nudge(Nudge(AT, position, StoredCommit(position, lost)))
+        consumer.nudge(Nudge(AT, position, CommitHint(position, head.position, encode(lost))))
         await asyncio.wait_for(refused.wait(), WAIT_S)
         assert len(world.provider.requests) == 1
         assert (await world.log.head(AT)) == head
@@ -129,9 +130,10 @@ async def test_a_commit_that_a_nudge_carries_is_not_read_again(
         if gap:
             await world.write(admitted("msg_2"))
         await world.write(tool_succeeded(called))
-        last = (await read(AT, after=START)).commits[-1]
+        before, last = (await read(AT, after=START)).commits[-2:]
+        carried = CommitHint(last.position, before.position, encode(last.commit))
         monkeypatch.setattr(world.log, "read", note_read)
-        consumer.nudge(Nudge(AT, last.position, last))
+        consumer.nudge(Nudge(AT, last.position, carried))
         await wait_until(lambda: len(world.provider.requests) > 1)
         assert bool(reads) is gap
         await wait_until(lambda: not world.wakes)

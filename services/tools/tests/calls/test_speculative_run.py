@@ -25,7 +25,7 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.permission import CallSource, PermissionRequest
-from fairlead_schema.record import Draft
+from fairlead_schema.record import Draft, decode
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
 from fairlead_service.config.sections import ToolsConfig
@@ -108,7 +108,8 @@ async def test_the_owner_gets_the_settlement_with_its_nudge(harness: Harness) ->
     (nudge,) = nudges
     assert nudge.commit is not None
     assert nudge.commit.position == nudge.position == (await harness.eventlog.log.head(AT)).position
-    assert [type(one.event) for one in nudge.commit.commit.events] == [ToolStarted, ToolSucceeded]
+    carried = decode(nudge.commit.payload)
+    assert [type(one.event) for one in carried.events] == [ToolStarted, ToolSucceeded]
 
 
 async def test_a_pure_call_that_is_over_at_once_is_started_and_settled_in_one_commit(

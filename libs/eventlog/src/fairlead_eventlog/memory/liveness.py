@@ -2,12 +2,13 @@
 
 from math import inf
 
-from fairlead_eventlog.ports import StoredCommit
 from fairlead_eventlog.process_life import (
     Nudge,
     OnNudge,
     PingResult,
 )
+from fairlead_eventlog.replicas.commit_hint import CommitHint
+from fairlead_eventlog.replicas.positions import nudge_headers, parse_nudge_headers
 from fairlead_schema.subjects import Address
 
 
@@ -30,10 +31,12 @@ class MemoryLiveness:
         at: Address,
         *,
         position: int | None = None,
-        commit: StoredCommit | None = None,
+        commit: CommitHint | None = None,
     ) -> None:
         if instance in self._on_nudge:
-            self._on_nudge[instance](Nudge(at, position, commit))
+            self._on_nudge[instance](
+                Nudge(at, *parse_nudge_headers(nudge_headers(position, commit)))
+            )
 
     async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
         assert timeout_s > 0

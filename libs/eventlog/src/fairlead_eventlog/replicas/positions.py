@@ -1,13 +1,20 @@
-"""Positions of the log in wakes and nudges, so that their readers know how far to read."""
+"""Positions of the log in wakes and nudges, so that their readers know how far to read.
 
+Both may carry the commit at the position, in the same form, within the same limit.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from typing import Final
 
 from fairlead_eventlog.replicas.commit_hint import CommitHint
 
 POSITION_HEADER: Final = "Fairlead-Position"
 """The header of a nudge that names a position of the log. A wake names it in its body."""
+COMMIT_HEADER: Final = "Fairlead-Commit"
+"""The header of a nudge that carries a commit. It has the body of a wake with that commit."""
 CARRIED_BYTES_MAX: Final = 4096
-"""A wake carries no larger commit: the queue is for hints, and the log has the commit anyway."""
+"""Nothing carries a larger commit: wakes and nudges are hints, and the log has the commit anyway."""
 
 
 def encode_wake(position: int | None, commit: CommitHint | None = None) -> bytes:
@@ -35,3 +42,23 @@ def parse_carried_commit(body: bytes) -> CommitHint | None:
     if not (position.isdigit() and previous.isdigit() and payload):
         return None
     return CommitHint(int(position), int(previous), payload)
+
+
+def nudge_headers(position: int | None, commit: CommitHint | None = None) -> dict[str, str]:
+    """The headers of a nudge about a position. Runners of earlier releases look at the position only."""
+    body = encode_wake(position, commit)
+    named = parse_position(body)
+    headers = {} if named is None else {POSITION_HEADER: str(named)}
+    if parse_carried_commit(body) is not None:
+        headers[COMMIT_HEADER] = b64encode(body).decode()
+    return headers
+
+
+def parse_nudge_headers(headers: Mapping[str, str]) -> tuple[int | None, CommitHint | None]:
+    """The position that a nudge names, and the commit that it carries."""
+    position = parse_position(headers.get(POSITION_HEADER, ""))
+    try:
+        body = b64decode(headers.get(COMMIT_HEADER, ""), validate=True)
+    except ValueError:
+        return position, None
+    return position, parse_carried_commit(body)

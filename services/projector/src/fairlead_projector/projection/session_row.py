@@ -5,7 +5,7 @@ sessions that should move: somebody asked for work, and there is work to do.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from fairlead_projector.projection.rows import ProjectedSession, SessionRow
 from fairlead_schema.events import (
@@ -49,7 +49,8 @@ EXECUTION_EVENT_TYPES: Final = frozenset(
 )
 """The types of the events that change the execution."""
 
-RowChange: TypeAlias = Callable[[SessionRow, Recorded], None]
+RowChange: TypeAlias = Callable[[SessionRow, Any, Recorded], None]
+"""Takes the row, the event, and its record."""
 
 
 def create_row(at: Address, recorded: Recorded, position: int) -> SessionRow | None:
@@ -93,8 +94,9 @@ def unreadable_row(at: Address, position: int) -> SessionRow:
 
 def apply_event(session: ProjectedSession, recorded: Recorded) -> None:
     """Apply one event to the row."""
-    for change in ROW_CHANGES.get(type(recorded.event), ()):
-        change(session.row, recorded)
+    event = recorded.event
+    for change in ROW_CHANGES.get(type(event), ()):
+        change(session.row, event, recorded)
 
 
 def fold_execution(at: Address, events: Iterable[Recorded]) -> Execution:
@@ -105,8 +107,8 @@ def fold_execution(at: Address, events: Iterable[Recorded]) -> Execution:
     return session.row.execution
 
 
-def _evolve_execution(row: SessionRow, recorded: Recorded) -> None:
-    evolved = evolve(row.execution, recorded.event, recorded.seq)
+def _evolve_execution(row: SessionRow, event: SessionEvent, recorded: Recorded) -> None:
+    evolved = evolve(row.execution, event, recorded.seq)
     _set_execution(row, note_import(evolved, recorded.imported, recorded.seq))
 
 
@@ -125,27 +127,23 @@ def _set_execution(row: SessionRow, execution: Execution) -> None:
         row.work_requested = row.interrupted = False
 
 
-def _end_back_off(row: SessionRow, recorded: Recorded) -> None:
-    event: PromptAdmitted = recorded.event
+def _end_back_off(row: SessionRow, event: PromptAdmitted, _recorded: Recorded) -> None:
     if event.resume is not False and event.delivery == "steer":
         # A steer does not wait for the end of a back-off.
         row.wake_at = None
 
 
-def _name(row: SessionRow, recorded: Recorded) -> None:
-    event: PromptPromoted = recorded.event
+def _change_title(row: SessionRow, event: PromptPromoted, _recorded: Recorded) -> None:
     row.title = title_after(row.title, event.prompt)
 
 
-def _add_usage(row: SessionRow, recorded: Recorded) -> None:
-    event: StepEnded | CompactionUsed = recorded.event
+def _add_usage(row: SessionRow, event: StepEnded | CompactionUsed, recorded: Recorded) -> None:
     row.cost += event.cost
     row.tokens = row.tokens.plus(event.tokens)
     row.updated_at = recorded.time
 
 
-def _set_budget(row: SessionRow, recorded: Recorded) -> None:
-    event: BudgetSet = recorded.event
+def _set_budget(row: SessionRow, event: BudgetSet, recorded: Recorded) -> None:
     before = Budget(row.budget_cost, row.budget_tokens)
     after = Budget(event.cost, event.tokens)
     changed = change_budget(row.execution, before=before, after=after)
@@ -153,9 +151,8 @@ def _set_budget(row: SessionRow, recorded: Recorded) -> None:
     row.budget_cost, row.budget_tokens = event.cost, event.tokens
 
 
-def _change_profile(row: SessionRow, recorded: Recorded) -> None:
-    event, at = recorded.event, recorded.time
-    row.updated_at = at
+def _change_profile(row: SessionRow, event: SessionEvent, recorded: Recorded) -> None:
+    row.updated_at = at = recorded.time
     match event:
         case AgentSwitched():
             row.agent = event.agent
@@ -180,7 +177,7 @@ def _row_changes(kind: type[SessionEvent]) -> Iterator[RowChange]:
     if kind is PromptAdmitted:
         yield _end_back_off
     elif kind is PromptPromoted:
-        yield _name
+        yield _change_title
     elif kind in {StepEnded, CompactionUsed}:
         yield _add_usage
     elif kind is BudgetSet:

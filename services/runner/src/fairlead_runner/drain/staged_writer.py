@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_eventlog.errors import AppendConflict
-from fairlead_eventlog.ports import StoredCommit
 from fairlead_eventlog.process_life import Nudge
+from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
 from fairlead_runner.metrics import count_epoch_change
@@ -54,7 +54,7 @@ class StagedWriter:
         self._commit_id: CommitId | None = None
         self._held: HeldFact | None = None
         self._expected_position = 0
-        self._passed_on: StoredCommit | None = None
+        self._passed_on: CommitHint | None = None
         self._session_writer = session_writer
 
     @property

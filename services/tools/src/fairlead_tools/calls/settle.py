@@ -8,7 +8,6 @@ from typing import Final, assert_never
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge, LogError
-from fairlead_eventlog.ports import StoredCommit
 from fairlead_eventlog.session_writer import AssumedState
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
@@ -213,14 +212,8 @@ class SettlePhase:
         owner, position = after.state.execution.owner, self._log.seen_position(at)
         if owner is None:
             return
-        last, head = after.versioned.last, after.head
-        commit = None if last is None or head.position != position else last
-        await self._eventlog.liveness.nudge(
-            owner.runner,
-            at,
-            position=position,
-            commit=None if commit is None else StoredCommit(head.position, commit),
-        )
+        commit = after.versioned.encode_last() if after.head.position == position else None
+        await self._eventlog.liveness.nudge(owner.runner, at, position=position, commit=commit)
 
 
 async def _decide_settlement(
