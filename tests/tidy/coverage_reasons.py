@@ -23,7 +23,6 @@ NOT_BUILT: Mapping[str, str] = {
     "P-08": "rules per provider for results of hosted tools; today they are kept whole and sent back",
     "P-14": "refresh by watching files; registered sources are asked at every observation",
     "P-17": "structured output; tool servers and registered tools are built",
-    "P-20": "transforms of messages, system text, parameters and headers by plugins",
     "P-22": "templates and mentions in a prompt",
     "P-24": "references to agents in a prompt, and synthetic input through the API",
 }

@@ -153,7 +153,13 @@ def test_every_key_of_the_configuration_has_its_row_and_no_other_has() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["README.md", "docs/configuration.md", "docs/guide/context.md", "docs/guide/tools.md"],
+    [
+        "README.md",
+        "docs/configuration.md",
+        "docs/guide/context.md",
+        "docs/guide/extending.md",
+        "docs/guide/tools.md",
+    ],
 )
 def test_every_example_configuration_loads(name: str) -> None:
     examples = blocks(name, "toml")
@@ -170,7 +176,9 @@ def test_every_shell_block_of_the_readme_parses(block: str) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["docs/guide/context.md", "docs/guide/tools.md"])
+@pytest.mark.parametrize(
+    "name", ["docs/guide/context.md", "docs/guide/extending.md", "docs/guide/tools.md"]
+)
 def test_every_program_of_a_guide_compiles(name: str) -> None:
     programs = blocks(name, "python")
 

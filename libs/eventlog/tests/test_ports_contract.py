@@ -210,6 +210,28 @@ async def test_whoever_watches_is_told_of_each_change_of_a_tenants_tools(
     assert await told() == {}
 
 
+async def test_the_transforms_of_all_tenants_are_read_at_once(eventlog: EventLog) -> None:
+    """P-20: a runner reads them once, and again after each change that it is told of."""
+    one, other = ids.session_id(), ids.session_id()
+    changed = asyncio.Queue[str | None]()
+    await eventlog.transforms.watch(changed.put_nowait)
+
+    async def told(tenant: str) -> dict[str, dict[str, bytes]]:
+        async with asyncio.timeout(20):
+            while await changed.get() != tenant:
+                pass
+        found = await eventlog.transforms.get_all_tenants()
+        return {name: found[name] for name in (one, other) if name in found}
+
+    await eventlog.transforms.put(one, "aa", b"1")
+    assert await told(one) == {one: {"aa": b"1"}}
+    await eventlog.transforms.put(other, "bb", b"2")
+    assert await told(other) == {one: {"aa": b"1"}, other: {"bb": b"2"}}
+    await eventlog.transforms.remove(one, "aa")
+    assert await told(one) == {other: {"bb": b"2"}}
+    assert await eventlog.tool_registrations.get_all(other) == {}, "they are no tools"
+
+
 async def test_a_shard_is_followed_in_order_from_any_position(
     eventlog: EventLog, at: Address
 ) -> None:

@@ -87,8 +87,9 @@ READS: list[Read] = [
     lambda ports, at: ports.snapshots.load(at),
     lambda ports, at: ports.sources.get_all(at.tenant),
     lambda ports, at: ports.tool_registrations.get_all(at.tenant),
+    lambda ports, _at: ports.transforms.get_all_tenants(),
 ]
-READ_NAMES = ["log", "session", "snapshot", "sources", "registrations"]
+READ_NAMES = ["log", "session", "snapshot", "sources", "registrations", "transforms"]
 
 
 @pytest.mark.parametrize("read", READS, ids=READ_NAMES)

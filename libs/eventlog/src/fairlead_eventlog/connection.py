@@ -23,9 +23,9 @@ from fairlead_eventlog.register_ports import (
     Origins,
     OutputStore,
     Receipts,
+    Registrations,
     Snapshots,
     SourceRegister,
-    ToolRegistrations,
 )
 from fairlead_eventlog.replicas.commit_hint import CommitBroadcasts
 from fairlead_eventlog.replicas.tenant_broadcasts import TenantBroadcasts
@@ -50,7 +50,8 @@ class EventLog:
     origins: Origins
     receipts: Receipts
     sources: SourceRegister
-    tool_registrations: ToolRegistrations
+    tool_registrations: Registrations
+    transforms: Registrations
     deltas: Deltas
     outputs: OutputStore
     requests: Requests

@@ -66,12 +66,12 @@ class SourceRegister(Protocol):
         """Every body of a tenant, in key order."""
 
 
-OnToolsChanged: TypeAlias = Callable[[TenantId | None], None]
-"""Runs when the tools of a tenant changed. None: those of any tenant may have changed."""
+OnRegistrationsChanged: TypeAlias = Callable[[TenantId | None], None]
+"""Runs when a tenant's registrations changed. None: those of any tenant may have changed."""
 
 
-class ToolRegistrations(Protocol):
-    """The tools that services of a tenant registered, as values by key."""
+class Registrations(Protocol):
+    """What services of a tenant registered, tools or transforms, as values by key."""
 
     async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
         """Store a value under its key, and tell all who watch. Raises LogUnavailable."""
@@ -85,7 +85,10 @@ class ToolRegistrations(Protocol):
         A process that watches sees every change that it was told of, whichever server answers.
         """
 
-    async def watch(self, on_change: OnToolsChanged) -> None:
+    async def get_all_tenants(self) -> dict[TenantId, dict[str, bytes]]:
+        """Every value of every tenant, by key. Raises LogUnavailable, StreamMissing."""
+
+    async def watch(self, on_change: OnRegistrationsChanged) -> None:
         """Call a function after each change from now on, in every process that watches."""
 
 

@@ -157,6 +157,9 @@ SOURCES: Final = _bucket(
 )
 
 REGISTRATIONS: Final = _bucket("fairlead-registration", "The tools that services registered.")
+TRANSFORMS: Final = _bucket(
+    "fairlead-transform", "Transforms that services registered, per tenant and name."
+)
 JOBS: Final = StreamSpec(
     name="JOBS",
     subjects=(f"{ROOT}.job.*.>",),
@@ -184,6 +187,7 @@ STREAMS: Final = (
     JOBS,
     SOURCES,
     ORIGINS,
+    TRANSFORMS,
 )
 
 

@@ -27,6 +27,7 @@ SUBJECTS: Final = {
     "commit": "fairlead.commit.acme.1.ses_x",
     "wake": "fairlead.wake.acme.1.ses_x",
     "tools changed": "fairlead.registration",
+    "transforms changed": "fairlead.transform",
     "free slots": "fairlead.free.runner-default",
     "timer": "fairlead.timer.acme.1.ses_x",
     "due": "fairlead.due.acme.1.ses_x",
@@ -53,6 +54,7 @@ SUBJECTS: Final = {
     "log status": "$KV.fairlead-log.level",
     "approval": "$KV.fairlead-approval.acme.project",
     "source": "$KV.fairlead-source.acme.00",
+    "transform": "$KV.fairlead-transform.acme.00",
     "registration": "$KV.fairlead-registration.acme.a.b.-",
     "origin": "$KV.fairlead-origin.acme.ses_x",
     "output": "$O.fairlead-output.C.acme.ses_x.out.x",
@@ -74,6 +76,7 @@ STREAM_SUBJECTS: Final = {
     "read prompts": f"{API}.STREAM.MSG.GET.PROMPTS",
     "take prompts": f"{API}.CONSUMER.MSG.NEXT.PROMPTS.ingest",
     "read approvals": f"{API}.STREAM.MSG.GET.KV_fairlead-approval",
+    "read transforms": f"{API}.DIRECT.GET.KV_fairlead-transform",
     "read log status": f"{API}.STREAM.MSG.GET.KV_fairlead-log",
     "read snapshots": f"{API}.DIRECT.GET.KV_fairlead-snapshot",
     "read outputs": f"{API}.STREAM.MSG.GET.OBJ_fairlead-output",
@@ -99,11 +102,13 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     | {"spending", "create consumer of wakes", "read prompts", "origin", "output", "read outputs"},
     "runner": _WRITE
     | {"take wakes", "take due timers", "timer", "tool", "delta", "observe", "tooling"}
-    | {"spending", "verb of ingest", "ping", "free slots", "create consumer of wakes"},
+    | {"spending", "verb of ingest", "ping", "free slots", "create consumer of wakes"}
+    | {"app", "read transforms"},
     "tools": _WRITE
     | {"take tools", "ack tools", "tool", "delta", "app", "job", "ping", "verb of ingest"}
     | {"registration", "source", "output", "read outputs", "purge outputs", "read approvals"}
-    | {"spending", "tools changed", "free slots", "timer"},
+    | {"spending", "tools changed", "free slots", "timer", "transform", "read transforms"}
+    | {"transforms changed"},
     "projector": _READ
     | {
         "purge log",
@@ -133,7 +138,7 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
 _SERVED_BY_INGEST: Final = {"verb of ingest", "own verb of ingest", "verb of services"}
 MAY_SUBSCRIBE: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": {"commit", *_SERVED_BY_INGEST},
-    "runner": {"commit", "free slots", "ping", "tools changed"},
+    "runner": {"commit", "free slots", "ping", "tools changed", "transforms changed"},
     "tools": {"commit", "ping", "observe", "tooling", "verb of tools", "own verb of tools"}
     | {"tools changed", "free slots"},
     "projector": {"commit", "spending"},

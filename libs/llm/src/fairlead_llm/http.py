@@ -6,7 +6,7 @@ and the caller decides.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -57,10 +57,22 @@ async def stream(
 
 
 def _secrets(endpoint: ProviderEndpoint, request: ModelRequest) -> tuple[str, ...]:
-    """The texts that no failure may repeat: the key, and every header with a secret's name."""
+    """The texts that no failure may repeat: the key, and every secret or private header."""
     headers = {**endpoint.headers, **request.headers}
-    secrets = (value for name, value in headers.items() if failure.is_secret(name))
+    private = request.private_headers
+    secrets = (
+        value
+        for name, value in headers.items()
+        if failure.is_secret(name) or name.lower() in private
+    )
     return tuple(value for value in (endpoint.api_key, *secrets) if value)
+
+
+def configured_headers(endpoint: ProviderEndpoint, request: ModelRequest) -> frozenset[str]:
+    """The names, in lower case, of the headers that a request has before any transform."""
+    wire = PROTOCOLS.get(endpoint.protocol)
+    own = {} if wire is None else wire.headers(endpoint.api_key)
+    return frozenset(name.lower() for name in (*own, *endpoint.headers, *request.headers))
 
 
 async def _attempt(
@@ -101,9 +113,19 @@ def _build_request(
         "POST",
         _url(endpoint.base_url, wire.path(request)),
         content=orjson.dumps(wire.body(request)),
-        headers=headers | wire.headers(endpoint.api_key) | dict(endpoint.headers) | request.headers,
+        headers=_merge_headers(
+            headers, wire.headers(endpoint.api_key), endpoint.headers, request.headers
+        ),
         timeout=timeout,
     )
+
+
+def _merge_headers(*layers: Mapping[str, str]) -> dict[str, str]:
+    """All headers. A later layer replaces a header of an earlier one, however each spells its name."""
+    merged: dict[str, tuple[str, str]] = {}
+    for layer in layers:
+        merged |= {name.lower(): (name, value) for name, value in layer.items()}
+    return dict(merged.values())
 
 
 @lru_cache(URLS_MAX)

@@ -13,6 +13,7 @@ from fairlead_llm.errors import InvalidTransport
 from fairlead_llm.transport import clients
 from fairlead_runner.runner_context import build_context
 from fairlead_runner.settings import RunnerSettings
+from fairlead_runner.transforms.plugins import Plugin, load_plugins
 from fairlead_runner.turn.model_target import transports
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_service import ids
@@ -25,7 +26,10 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def work(
-    settings: RunnerSettings, health: Health, local: LocalRequests | None = None
+    settings: RunnerSettings,
+    health: Health,
+    plugins: tuple[Plugin, ...],
+    local: LocalRequests | None = None,
 ) -> AsyncIterator[None]:
     """Connect and consume wakes; at the end finish the current turns and hand the sessions over."""
     config = settings.config
@@ -44,8 +48,9 @@ async def work(
             with suppress(InvalidTransport):  # The turn that needs the transport reports the error.
                 get_client(transport)
         runner = ids.runner_id()
-        context = build_context(runner, eventlog, get_client, settings)
+        context = build_context(runner, eventlog, get_client, settings, plugins)
         await eventlog.tool_registrations.watch(context.catalogs.forget)
+        await eventlog.transforms.watch(context.transforms.registered.forget)
         consumer = WakeConsumer(context)
         await eventlog.liveness.start_answering(runner, consumer.nudge)
         consuming = asyncio.create_task(consumer.run())
@@ -62,6 +67,9 @@ async def work(
 
 
 def build(settings: RunnerSettings, local: LocalRequests | None = None) -> Starlette:
-    """The ASGI application of a runner. Nothing connects until it starts."""
-    health = Health()
-    return application("runner", lambda: work(settings, health, local), health)
+    """The ASGI application of a runner. Nothing connects until it starts.
+
+    Raises ConfigError if this machine lacks what the configuration names.
+    """
+    health, plugins = Health(), load_plugins(settings.config)
+    return application("runner", lambda: work(settings, health, plugins, local), health)

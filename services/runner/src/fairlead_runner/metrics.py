@@ -39,6 +39,16 @@ CACHE_TOKENS: Final = Counter(
     "Prompt tokens that providers read from their cache, and those that unbroken prefixes made expected.",
     ("kind",),
 )
+TRANSFORMS: Final = Counter(
+    "fairlead_transforms",
+    "Transforms of requests, by what they did or how they failed.",
+    ("outcome",),
+)
+TRANSFORM_SECONDS: Final = Histogram(
+    "fairlead_transform_seconds",
+    "Time that one transform took.",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
 DRAINING: Final = Gauge("fairlead_draining", "Sessions being drained now.")
 EPOCHS: Final = Counter("fairlead_context_epochs", "Context epochs that began.")
 CONTEXT_UPDATES: Final = Counter(

@@ -12,6 +12,9 @@ from fairlead_llm.transport import Clients
 from fairlead_runner.calls.catalogs import Catalogs
 from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tenant_usage import TenantUsageReader
+from fairlead_runner.transforms.chain import TransformChain
+from fairlead_runner.transforms.plugins import Plugin, load_plugins
+from fairlead_runner.transforms.registered import RegisteredTransforms
 from fairlead_runner.turn.context_observer import ContextObserver
 from fairlead_runner.turn.lowered_histories import LoweredHistories
 from fairlead_schema.ids import RunnerId
@@ -38,6 +41,7 @@ class RunnerContext:
     places: Slots
     """The places for sessions that this runner drains at once."""
     lowered_histories: LoweredHistories
+    transforms: TransformChain
 
     @property
     def pool(self) -> str:
@@ -45,10 +49,15 @@ class RunnerContext:
 
 
 def build_context(
-    runner: RunnerId, eventlog: EventLog, clients: Clients, settings: RunnerSettings
+    runner: RunnerId,
+    eventlog: EventLog,
+    clients: Clients,
+    settings: RunnerSettings,
+    plugins: tuple[Plugin, ...] | None = None,
 ) -> RunnerContext:
-    """The context of a runner that uses these connections."""
+    """The context of a runner that uses these connections. Raises ConfigError for a missing plugin."""
     config = settings.config
+    plugins = load_plugins(config) if plugins is None else plugins
     sessions = SessionCache(
         eventlog.log,
         eventlog.snapshots,
@@ -79,4 +88,5 @@ def build_context(
             on_unknown=QUOTA_UNKNOWN.inc,
         ),
         lowered_histories=LoweredHistories(sessions_max=config.runner.cache_sessions_max),
+        transforms=TransformChain(config.runner, plugins, RegisteredTransforms(eventlog)),
     )

@@ -42,6 +42,7 @@ from fairlead_tools.registry.application.calls import tool_from_record
 from fairlead_tools.registry.application.records import ToolRecords
 from fairlead_tools.registry.application.verbs import ToolVerbs
 from fairlead_tools.registry.registry import Registry, Scope
+from fairlead_tools.registry.transforms import TransformVerbs
 from fairlead_tools.roots import check_roots
 from fairlead_tools.servers.pool import ToolServers
 from fairlead_tools.session_files import keep_clean
@@ -76,6 +77,8 @@ class ToolsService:
         self.server.serve_verb("source.remove", self._remove_source)
         self.server.serve_verb("skill.list", self._list_skills)
         verbs.serve_tool_verbs(self.server)
+        self.transforms = TransformVerbs()
+        self.transforms.serve(self.server)
 
     @asynccontextmanager
     async def work(self, health: Health) -> AsyncIterator[None]:
@@ -94,6 +97,7 @@ class ToolsService:
             config = self._settings.config
             timeout_s = config.context.timeout_s
             self.observer.registered_sources = RegisteredSources(eventlog, timeout_s)
+            self.transforms.connect(eventlog)
             worker = ToolWorker(
                 self._worker_id,
                 eventlog,

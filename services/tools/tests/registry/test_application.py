@@ -11,7 +11,7 @@ import pytest
 
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.outputs import MemoryOutputs
-from fairlead_eventlog.memory.registers import MemoryToolRegistrations
+from fairlead_eventlog.memory.registers import MemoryRegistrations
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.memory.timers import MemoryTimers
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
@@ -353,7 +353,7 @@ async def test_a_service_that_vanished_takes_its_tools_along(
 
     clock += 2 * records_module.SWEEP_MS
     await application.offered_tools()
-    assert isinstance(application.harness.eventlog.tool_registrations, MemoryToolRegistrations)
+    assert isinstance(application.harness.eventlog.tool_registrations, MemoryRegistrations)
     assert application.harness.eventlog.tool_registrations.values == {}
 
 

@@ -24,6 +24,7 @@ from fairlead_eventlog.streams import (
     STREAMS,
     TIMERS,
     TOOLS,
+    TRANSFORMS,
     WAKES,
     WAKES_CONSUMER,
     consumers,
@@ -31,7 +32,12 @@ from fairlead_eventlog.streams import (
 )
 from fairlead_schema.identity.nats_address import identity_inbox
 from fairlead_schema.identity.verbs import VERBS, VerbService
-from fairlead_schema.subjects import ROOT, SHARDS, TOOLS_CHANGED
+from fairlead_schema.subjects import (
+    ROOT,
+    SHARDS,
+    TOOLS_CHANGED,
+    TRANSFORMS_CHANGED,
+)
 
 ServiceIdentity: TypeAlias = Literal[
     "ingest", "runner", "tools", "projector", "gateway", "provision", "operator"
@@ -129,7 +135,9 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _KEEP_WAKES_CONSUMER
     + may.take(WAKES.name, WAKES_CONSUMER)
     + _SHARE_FAIRLY
-    + may.subscribe(TOOLS_CHANGED)
+    + may.subscribe(TOOLS_CHANGED, TRANSFORMS_CHANGED)
+    + may.read_many(TRANSFORMS.name)
+    + may.publish(f"{ROOT}.app.*.>")
     + may.take(TIMERS.name, "due")
     + may.publish(f"{ROOT}.timer.*.*.*", *TOOLS.subjects, f"{ROOT}.delta.*.*")
     + may.publish(f"{ROOT}.observe.*", f"{ROOT}.tooling.*")
@@ -148,7 +156,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _serve("tools")
     + _ASK_TOTALS
     + may.subscribe(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", TOOLS_CHANGED)
-    + may.publish(TOOLS_CHANGED)
+    + may.publish(TOOLS_CHANGED, TRANSFORMS_CHANGED)
     + may.take(TOOLS.name, "*")
     + _SHARE_FAIRLY
     + may.publish(*TOOLS.subjects, f"{ROOT}.delta.*.*", f"{ROOT}.app.*.>", *JOBS.subjects)
@@ -159,10 +167,10 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _READ_OUTPUTS
     + _REMOVE_OUTPUTS
     + may.publish(f"$O.{OUTPUT_BUCKET}.>")
-    + may.read_many(REGISTRATIONS.name, SOURCES.name)
+    + may.read_many(REGISTRATIONS.name, SOURCES.name, TRANSFORMS.name)
     + may.read_last(SOURCES.name)
-    + may.purge(REGISTRATIONS.name, SOURCES.name)
-    + may.publish(*REGISTRATIONS.subjects, *SOURCES.subjects),
+    + may.purge(REGISTRATIONS.name, SOURCES.name, TRANSFORMS.name)
+    + may.publish(*REGISTRATIONS.subjects, *SOURCES.subjects, *TRANSFORMS.subjects),
     "projector": _READ_LOG
     + may.read_state(*(stream.name for stream in STREAMS))
     + may.purge(*LOGS)

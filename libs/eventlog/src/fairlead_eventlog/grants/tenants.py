@@ -13,6 +13,7 @@ from fairlead_eventlog.streams import EVENTS, JOBS, RECEIPTS
 from fairlead_schema import subjects
 from fairlead_schema.identity.nats_address import identity_inbox
 from fairlead_schema.identity.principal import Principal
+from fairlead_schema.identity.scopes import Scope
 from fairlead_schema.identity.subject_token import principal_token
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import TenantId
@@ -24,6 +25,13 @@ CLIENT_PAYLOAD_BYTES_MAX: Final = 1024 * 1024
 """What a tenant may take of the server: connections of its account, then of each connection."""
 TOOL_ANSWER_MIN_MAX: Final = 61
 """The tool of a tenant may take an hour for its answer. By itself the server waits two minutes."""
+
+
+_SERVING_SCOPES: Final[tuple[Scope, ...]] = (
+    "tool:register",
+    "source:register",
+    "transform:register",
+)
 
 
 def principal_key(principal: Principal) -> str:
@@ -54,7 +62,7 @@ def principal_grants(principal: Principal) -> Permissions:
         granted += _own_feed(principal)
     if principal.may("tool:register"):
         granted += _own_jobs(principal)
-    if principal.may("tool:register") or principal.may("source:register"):
+    if any(map(principal.may, _SERVING_SCOPES)):
         granted += may.subscribe(_tool_subjects(principal.tenant))
     return granted
 

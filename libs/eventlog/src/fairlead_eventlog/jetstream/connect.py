@@ -16,9 +16,12 @@ from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.jetstream.registers.message_ids import JetStreamMessageIds
 from fairlead_eventlog.jetstream.registers.origins import JetStreamOrigins
 from fairlead_eventlog.jetstream.registers.receipts import JetStreamReceipts
+from fairlead_eventlog.jetstream.registers.registrations import (
+    tool_registrations,
+    transform_registrations,
+)
 from fairlead_eventlog.jetstream.registers.snapshots import JetStreamSnapshots
 from fairlead_eventlog.jetstream.registers.sources import JetStreamSources
-from fairlead_eventlog.jetstream.registers.tool_registrations import JetStreamToolRegistrations
 from fairlead_eventlog.jetstream.requests import NatsRequests
 from fairlead_eventlog.jetstream.streams.client_consumers import JetStreamClientConsumers
 from fairlead_eventlog.jetstream.streams.commit_broadcasts import NatsCommitBroadcasts
@@ -121,7 +124,8 @@ def open_ports(
         message_ids=JetStreamMessageIds(link),
         origins=JetStreamOrigins(link),
         receipts=JetStreamReceipts(link),
-        tool_registrations=JetStreamToolRegistrations(link),
+        tool_registrations=tool_registrations(link),
+        transforms=transform_registrations(link),
         sources=JetStreamSources(link),
         deltas=NatsDeltas(link),
         outputs=JetStreamOutputs(link),

@@ -14,8 +14,8 @@ from fairlead_eventlog.memory.registers import (
     MemoryMessageIds,
     MemoryOrigins,
     MemoryReceipts,
+    MemoryRegistrations,
     MemorySources,
-    MemoryToolRegistrations,
 )
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.memory.session_log import MemoryLog
@@ -44,7 +44,8 @@ def memory_eventlog() -> EventLog:
         message_ids=MemoryMessageIds(),
         origins=MemoryOrigins(),
         receipts=MemoryReceipts(),
-        tool_registrations=MemoryToolRegistrations(),
+        tool_registrations=MemoryRegistrations(),
+        transforms=MemoryRegistrations(),
         sources=MemorySources(),
         deltas=deltas,
         outputs=MemoryOutputs(),

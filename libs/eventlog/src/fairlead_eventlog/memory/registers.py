@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from fairlead_eventlog.approvals import add_approvals
-from fairlead_eventlog.register_ports import OnToolsChanged
+from fairlead_eventlog.register_ports import OnRegistrationsChanged
 from fairlead_eventlog.status.log_status import Incarnation, LogStatus, next_incarnation
 from fairlead_schema import subjects
 from fairlead_schema.ids import MessageId, SessionId, TenantId
@@ -58,12 +58,12 @@ class MemoryReceipts:
         self.answers.setdefault(subjects.receipt(at, message_id), refusal)
 
 
-class MemoryToolRegistrations:
+class MemoryRegistrations:
     """Registrations in a dictionary."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[TenantId, str], bytes] = {}
-        self._watchers: list[OnToolsChanged] = []
+        self._watchers: list[OnRegistrationsChanged] = []
 
     async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
         self.values[tenant, key] = value
@@ -73,7 +73,7 @@ class MemoryToolRegistrations:
         self.values.pop((tenant, key), None)
         self._announce(tenant)
 
-    async def watch(self, on_change: OnToolsChanged) -> None:
+    async def watch(self, on_change: OnRegistrationsChanged) -> None:
         self._watchers.append(on_change)
 
     def _announce(self, tenant: TenantId) -> None:
@@ -82,6 +82,9 @@ class MemoryToolRegistrations:
 
     async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
         return {key: value for (owner, key), value in self.values.items() if owner == tenant}
+
+    async def get_all_tenants(self) -> dict[TenantId, dict[str, bytes]]:
+        return {owner: await self.get_all(owner) for owner, _key in self.values}
 
 
 class MemorySources:

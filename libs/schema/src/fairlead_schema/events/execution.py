@@ -5,6 +5,7 @@ from typing import ClassVar, Literal, TypeAlias
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import AttemptId, MessageId, RunnerId
+from fairlead_schema.model import Model
 from fairlead_schema.tools.content import ErrorInfo
 
 Recovery: TypeAlias = Literal["retried", "closed", "settled", "held", "handover"]
@@ -48,6 +49,15 @@ class ExecutionReleased(Event):
     """When the session's timer wakes it again."""
 
 
+class TransformUse(Model):
+    """One transform of a request: its version, and what it did or how it failed."""
+
+    name: str
+    version: str
+    outcome: str
+    """`applied`, `unchanged`, or the kind of its failure. An open list: older releases read it."""
+
+
 class AttemptDispatched(Event):
     """A runner is about to send a provider request. After a crash its outcome may be unknown."""
 
@@ -61,6 +71,8 @@ class AttemptDispatched(Event):
     request_hash: str | None = None
     estimate: int | None = None
     """The estimated number of prompt tokens, before any correction by measured usage."""
+    transforms: tuple[TransformUse, ...] | None = None
+    """The transforms of the request, in their order; None without any."""
 
 
 class AttemptOverflowed(Event):

@@ -11,10 +11,14 @@ Scope: TypeAlias = Literal[
     "approval:save",
     "tool:register",
     "source:register",
+    "transform:register",
     "tenant:admin",
     "ops",
 ]
-"""What a principal may do. `approval:save` is the answer "always" to a permission request."""
+"""What a principal may do. `approval:save` is the answer "always" to a permission request.
+
+`transform:register` is in no role but `admin`: a transform reads and changes whole requests.
+"""
 
 Role: TypeAlias = Literal["viewer", "user", "approver", "service", "admin"]
 

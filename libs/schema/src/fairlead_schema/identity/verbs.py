@@ -76,6 +76,9 @@ VERBS: Final[dict[str, VerbRule]] = {
     "source.register": _tools("source:register"),
     "source.remove": _tools("source:register"),
     "skill.list": _tools("session:read"),
+    "transform.register": _tools("transform:register"),
+    "transform.remove": _tools("transform:register"),
+    "transform.list": _tools("transform:register"),
 }
 """The answer "always" needs `approval:save`: tenants' own clients send it with `permission.approve`."""
 

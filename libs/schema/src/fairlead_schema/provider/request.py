@@ -114,3 +114,5 @@ class ModelRequest:
     cache_key: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    private_headers: frozenset[str] = frozenset()
+    """Headers, in lower case, whose values a transform set: no failure and no log line repeats them."""

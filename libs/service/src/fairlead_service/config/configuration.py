@@ -41,6 +41,7 @@ from fairlead_service.config.sections import (
 )
 from fairlead_service.config.streams import StreamsConfig
 from fairlead_service.config.tool_servers import ToolServerConfig
+from fairlead_service.config.transforms import PluginName, TransformConfig
 from fairlead_service.config.variables import find_variables, lay_over
 
 ServerName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
@@ -85,6 +86,7 @@ class Config(Section):
     tools: ToolsConfig = ToolsConfig()
     asks: AsksConfig = AsksConfig()
     mcp: dict[ServerName, ToolServerConfig] = Field(default_factory=dict)
+    transform: dict[PluginName, TransformConfig] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _defaults_exist(self) -> Self:

@@ -132,6 +132,9 @@ class RunnerConfig(Section):
     retry_delay_max_s: float = Field(default=300.0, ge=0)
     park_after_s: float = Field(default=5.0, ge=0)
     instructions_file: Directory | None = None
+    service_transforms: bool = True
+    transforms_timeout_s: float = Field(default=5.0, gt=0)
+    transform_bytes_max: int = Field(default=8 * 1024 * 1024, gt=0)
 
     @model_validator(mode="after")
     def _heartbeat_fits_deadline(self) -> Self:

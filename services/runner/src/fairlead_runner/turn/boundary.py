@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
 from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.transforms.chain import TransformedRequest
 from fairlead_runner.turn.agent_instructions import agent_instructions
 from fairlead_runner.turn.context_observer import ObservedLocation, build_question
-from fairlead_runner.turn.model_target import ModelTarget
+from fairlead_runner.turn.model_target import ModelTarget, request_origin
 from fairlead_schema.context import ContextSample, ObserveContext
 from fairlead_schema.provider.request import ModelRequest
 from fairlead_service import ids
-from fairlead_session.compaction.compaction import CompactionPlan, fit
+from fairlead_session.compaction.compaction import CompactionPlan, FittingRequest, fit
+from fairlead_session.compaction.estimate import estimate_request
 from fairlead_session.input.options import activity_after, choose_profile, select_tools
 from fairlead_session.instructions.prompt_texts import missing_tools
 from fairlead_session.next_move import TakeTurn
@@ -58,7 +60,7 @@ class Boundary:
         return self._sample(session, await self._look(session))
 
     async def cross(self, move: TakeTurn, target: ModelTarget) -> PreparedRequest | CompactionPlan:
-        """Cross in one commit. Raises StaleDecision.
+        """Cross in one commit. Raises StaleDecision, RequestWithheld.
 
         If the request seems too large, everything before it stays staged for the compaction.
         """
@@ -86,7 +88,9 @@ class Boundary:
         self._context.lowered_histories.put(writer.at, fitting.history)
         if fitting.pruned is not None:
             writer.stage(fitting.pruned)
-        sent = prefix(fitting.request, fitting.history, narrowed=offer.narrowed)
+        transformed = await self._transform(fitting, target)
+        request, kept = transformed.request, _keeps_turns(fitting, transformed.request)
+        sent = prefix(request, fitting.history if kept else None, narrowed=offer.narrowed)
         self._report_break(sent, target)
         cached = expected_cached_tokens(writer.session, sent, target.agent, target.identity.model)
         attempt = dispatch(
@@ -95,12 +99,23 @@ class Boundary:
             model=target.identity.model,
             step=move.step,
             request_hash=sent.fingerprint(),
-            estimate=fitting.estimate,
+            estimate=_estimate(fitting, request),
         )
+        if transformed.uses is not None:
+            attempt = attempt.model_copy(update={"transforms": transformed.uses})
         writer.stage(attempt)
         await writer.commit()
         PRUNINGS.inc(fitting.pruned is not None)
-        return PreparedRequest(offer, fitting.request, cached)
+        return PreparedRequest(offer, request, cached)
+
+    async def _transform(self, fitting: FittingRequest, target: ModelTarget) -> TransformedRequest:
+        """The request after the transforms of its tenant. Without any nothing is built or asked."""
+        chain, at = self._context.transforms, self._writer.at
+        transforms = await chain.of(at.tenant)
+        if not transforms:
+            return TransformedRequest(fitting.request)
+        origin = request_origin(at, target, fitting.request, "turn")
+        return await chain.run(transforms, fitting.request, origin)
 
     def _report_break(self, sent: Prefix, target: ModelTarget) -> None:
         """Count and log a request that does not begin like the one before in its epoch."""
@@ -155,3 +170,15 @@ class Boundary:
         settings = self._context.settings
         instructions = agent_instructions(settings.config, session)
         return add_session_sources(seen.sample, settings.model(session), instructions)
+
+
+def _keeps_turns(fitting: FittingRequest, request: ModelRequest) -> bool:
+    return request.turns is fitting.request.turns
+
+
+def _estimate(fitting: FittingRequest, request: ModelRequest) -> int:
+    """The estimate of the request that is sent. Only a transform makes it another one."""
+    if request is fitting.request:
+        return fitting.estimate
+    measured = (len(fitting.history.turns), fitting.history.units)
+    return estimate_request(request, measured if _keeps_turns(fitting, request) else (0, 0))

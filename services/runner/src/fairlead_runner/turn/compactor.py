@@ -9,12 +9,19 @@ from fairlead_llm.http import stream
 from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.metrics import COMPACTIONS, SAVED
 from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.transforms.chain import RequestWithheld
 from fairlead_runner.turn.attempt import TurnOutcome
 from fairlead_runner.turn.interrupt_watch import InterruptWatch
-from fairlead_runner.turn.model_target import ModelNotConfigured, ModelTarget, resolve_model
+from fairlead_runner.turn.model_target import (
+    ModelNotConfigured,
+    ModelTarget,
+    request_origin,
+    resolve_model,
+)
 from fairlead_schema.delta import CompactionDelta
 from fairlead_schema.events import CompactionEnded, CompactionFailed, StepFailed
 from fairlead_schema.provider.events import TextChunk
+from fairlead_schema.provider.request import ModelRequest
 from fairlead_service import ids
 from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.compaction import lifecycle
@@ -116,10 +123,23 @@ class Compactor:
             client = self._context.clients(target.transport)
         except InvalidTransport as error:
             return Summary(failure=str(error))
-        async with aclosing(stream(client, target.endpoint, run.plan.request)) as answer:
+        try:
+            request = await self._transform(run.plan.request, target)
+        except RequestWithheld as error:
+            return Summary(failure=str(error))
+        async with aclosing(stream(client, target.endpoint, request)) as answer:
             async for event in answer:
                 summary = lifecycle.receive(summary, event)
                 if isinstance(event, TextChunk):
                     delta = CompactionDelta(message_id=run.started.message_id, text=event.text)
                     await deltas.send(self._writer.at, delta)
         return summary
+
+    async def _transform(self, request: ModelRequest, target: ModelTarget) -> ModelRequest:
+        """The request after the transforms of its tenant. Raises RequestWithheld."""
+        chain, at = self._context.transforms, self._writer.at
+        transforms = await chain.of(at.tenant)
+        if not transforms:
+            return request
+        origin = request_origin(at, target, request, "compaction")
+        return (await chain.run(transforms, request, origin)).request

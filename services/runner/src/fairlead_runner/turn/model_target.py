@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead_llm.endpoint import ProviderEndpoint
+from fairlead_llm.http import configured_headers
 from fairlead_llm.transport import Transport
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.provider.request import ModelRequest
+from fairlead_schema.subjects import Address
 from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.providers import ModelVariant, ProviderConfig, Rates
 from fairlead_session.compaction.compaction import Window
 from fairlead_session.state.session import Session
+from fairlead_session.transforms.document import Purpose, RequestOrigin
 from fairlead_session.turn.request import ModelIdentity
 from fairlead_session.turn.usage import TokenPrice
 
@@ -61,6 +65,20 @@ def resolve_model(config: Config, session: Session) -> ModelTarget:
         transport=_transport(provider),
         price=_price(model.cost, tuple((tier.context, _price(tier)) for tier in model.cost.tier)),
         window=Window(model.context, model.output),
+    )
+
+
+def request_origin(
+    at: Address, target: ModelTarget, request: ModelRequest, purpose: Purpose
+) -> RequestOrigin:
+    """Where a request comes from, for its transforms."""
+    return RequestOrigin(
+        at=at,
+        agent=target.agent,
+        model=target.identity.model,
+        purpose=purpose,
+        headers=configured_headers(target.endpoint, request),
+        output_tokens_max=target.identity.output_tokens_max,
     )
 
 

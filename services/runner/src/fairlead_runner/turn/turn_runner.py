@@ -8,6 +8,7 @@ from fairlead_eventlog.errors import CommitTooLarge
 from fairlead_llm.errors import InvalidTransport
 from fairlead_runner.drain.drain_context import DrainContext
 from fairlead_runner.metrics import TURNS, observe_turn
+from fairlead_runner.transforms.chain import RequestWithheld
 from fairlead_runner.turn.attempt import ProviderAttempt, TurnOutcome
 from fairlead_runner.turn.boundary import Boundary, PreparedRequest
 from fairlead_runner.turn.compactor import Compactor
@@ -52,11 +53,21 @@ class TurnRunner:
             return await self._drain.ownership.rest("failed", str(error))
         # If a steer makes this commit fail, the queued input still opens the activity.
         self._drain.planner.opening = move.inputs[0].message_id if move.inputs else None
-        prepared = await self._boundary.cross(move, target)
+        try:
+            prepared = await self._boundary.cross(move, target)
+        except RequestWithheld as error:
+            return await self._withhold(str(error))
         if isinstance(prepared, CompactionPlan):
             await self._compactor.compact(prepared, "auto", target)
             return False
         return await self._attempt(client, target, prepared)
+
+    async def _withhold(self, reason: str) -> bool:
+        """Rest until a transform works that must not fail. The input stays in the inbox."""
+        self._writer.unstage()
+        if not await self._drain.ownership.claim():
+            return True
+        return await self._drain.ownership.rest("context-unavailable", reason)
 
     async def _attempt(
         self, client: httpx.AsyncClient, target: ModelTarget, prepared: PreparedRequest

@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.register_ports import ToolRegistrations
+from fairlead_eventlog.register_ports import Registrations
 from fairlead_schema import subjects
 from fairlead_schema.commands.application_tools import (
     RegisteredTool,
@@ -40,7 +40,7 @@ MakeTool = Callable[[TenantId, RegisteredTool], Tool]
 class ToolRecords:
     """The registrations of all services. The registry gets those of each tenant on demand."""
 
-    def __init__(self, store: ToolRegistrations, registry: Registry, make: MakeTool) -> None:
+    def __init__(self, store: Registrations, registry: Registry, make: MakeTool) -> None:
         self._store = store
         self._registry = registry
         self._make = make
