@@ -28,24 +28,24 @@ class _Strict(Model):
     model_config = ConfigDict(extra="forbid")
 
 
-class TextBlock(_Strict):
+class RequestText(_Strict):
     type: Literal["text"]
     text: str
 
 
-class FileBlock(_Strict):
+class RequestFile(_Strict):
     type: Literal["file"]
     uri: str
     mime: str
     name: str | None = None
 
 
-class ReasoningBlock(_Strict):
+class RequestReasoning(_Strict):
     type: Literal["reasoning"]
     text: str
 
 
-class CallBlock(_Strict):
+class RequestCall(_Strict):
     type: Literal["call"]
     call_id: str
     name: str
@@ -53,7 +53,7 @@ class CallBlock(_Strict):
     executed: bool = False
 
 
-class ResultBlock(_Strict):
+class RequestResult(_Strict):
     type: Literal["result"]
     call_id: str
     name: str
@@ -61,8 +61,9 @@ class ResultBlock(_Strict):
     value: AnyJson = None
 
 
-Block: TypeAlias = Annotated[
-    TextBlock | FileBlock | ReasoningBlock | CallBlock | ResultBlock, Field(discriminator="type")
+RequestBlock: TypeAlias = Annotated[
+    RequestText | RequestFile | RequestReasoning | RequestCall | RequestResult,
+    Field(discriminator="type"),
 ]
 
 
@@ -70,7 +71,7 @@ class RequestMessage(_Strict):
     """One message of a request. A tool message has exactly one result."""
 
     role: Literal["user", "assistant", "tool", "system"]
-    content: tuple[Block, ...]
+    content: tuple[RequestBlock, ...]
 
 
 class RequestParameters(_Strict):

@@ -19,13 +19,13 @@ from fairlead_schema.provider.request import (
     UserTurn,
 )
 from fairlead_schema.transforms.answer import (
-    Block,
-    CallBlock,
-    FileBlock,
-    ReasoningBlock,
+    RequestBlock,
+    RequestCall,
+    RequestFile,
     RequestMessage,
-    ResultBlock,
-    TextBlock,
+    RequestReasoning,
+    RequestResult,
+    RequestText,
 )
 
 Part: TypeAlias = TextPart | MediaPart | ReasoningPart | ToolCallPart | ToolResultPart
@@ -87,22 +87,22 @@ class _Originals:
                 texts = [part.text for part in _only(parts, (TextPart,), "system")]
                 return SystemTurn("\n".join(texts))
 
-    def _part(self, block: Block) -> Part:
+    def _part(self, block: RequestBlock) -> Part:
         match block:
-            case TextBlock():
+            case RequestText():
                 if not block.text:
                     raise InvalidChange("messages: a text is empty")
                 return self._texts.get(block.text) or TextPart(block.text)
-            case FileBlock():
+            case RequestFile():
                 return MediaPart(block.uri, block.mime, block.name)
-            case ReasoningBlock():
+            case RequestReasoning():
                 return self._reasoning.get(block.text) or ReasoningPart(block.text)
-            case CallBlock():
+            case RequestCall():
                 call = self._calls.get(block.call_id)
                 if call is None:
                     raise InvalidChange(PAIRS_CHANGED)
                 return replace(call, name=block.name, input=block.input, executed=block.executed)
-            case ResultBlock():
+            case RequestResult():
                 result = self._results.get(block.call_id)
                 if result is None:
                     raise InvalidChange(PAIRS_CHANGED)
