@@ -58,6 +58,16 @@ class FakeIngest:
 
         self._answerers[INGEST_SUBJECT + verb] = answer
 
+    def serve_in_turn(self, verb: str, *replies: dict[str, Any]) -> None:
+        """Answer the first command with the first reply, and so on."""
+        waiting = list(replies)
+
+        async def answer(body: bytes) -> bytes:
+            self.commands.append(json.loads(body))
+            return json.dumps(waiting.pop(0)).encode()
+
+        self._answerers[INGEST_SUBJECT + verb] = answer
+
 
 def open_runtime(
     settings: GatewaySettings, nats: Callable[[], NatsPorts | None], read: ReadModel

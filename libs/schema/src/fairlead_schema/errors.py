@@ -135,6 +135,13 @@ class OutputNotFound(Refused):
         super().__init__(f"Tool output not found: {output_id}", resource=output_id)
 
 
+class FileMissing(Refused):
+    tag, status = "FileNotFoundError", 404
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"File not found: {path}", resource=path)
+
+
 class ProviderNotFound(Refused):
     tag, status = "ProviderNotFoundError", 404
 
@@ -226,6 +233,7 @@ _BY_TAG: dict[str, type[Refused]] = {
         PermissionNotFound,
         QuestionNotFound,
         OutputNotFound,
+        FileMissing,
         ProviderNotFound,
         Conflict,
         InvalidExport,

@@ -1,6 +1,7 @@
 """The settings of the gateway: one frozen value, read once from the configuration."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -8,11 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairlead_gateway.http.origin_rules import OriginRules
 from fairlead_gateway.http.principal_limits import LimitSettings
+from fairlead_schema.commands.location_catalog import CommandInfo, ReferenceInfo, SkillInfo
 from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.ids import TenantId
 from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.auth import AuthConfig
+from fairlead_service.config.command_catalog import list_commands, list_references
 from fairlead_service.config.configuration import Config, ConfigError
 from fairlead_service.config.providers import ProviderConfig
 from fairlead_service.identity.authenticator import HOW_TO_CONFIGURE
@@ -56,6 +59,8 @@ class GatewaySettings(BaseModel):
     default_location: Callable[[TenantId], str | None] = lambda _tenant: None
     agents: dict[str, AgentConfig] = Field(default_factory=dict)
     providers: dict[str, ProviderConfig] = Field(default_factory=dict)
+    list_commands: Callable[[tuple[SkillInfo, ...]], tuple[CommandInfo, ...]] = lambda _skills: ()
+    references: tuple[ReferenceInfo, ...] = ()
     quotas: Callable[[TenantId], QuotaLimits] = lambda _tenant: QuotaLimits()
     principal_quotas: Callable[[TenantId], QuotaLimits] = lambda _tenant: QuotaLimits()
 
@@ -110,6 +115,8 @@ class GatewaySettings(BaseModel):
             default_location=config.default_location,
             agents=config.agents,
             providers=config.provider,
+            list_commands=partial(list_commands, config),
+            references=list_references(config),
             quotas=config.quotas,
             principal_quotas=config.principal_quotas,
         )

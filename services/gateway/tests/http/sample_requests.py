@@ -20,11 +20,14 @@ BODIES: dict[str, dict[str, Any]] = {
     "permission.reply": {"reply": "once"},
     "question.reply": {"answers": [["yes"]]},
 }
+QUERIES = {"session.wait": {"timeout_s": "0.1"}, "fs.find": {"query": "main"}}
 PARAMETERS = {
     "sessionID": "ses_1",
     "messageID": "msg_1",
     "outputID": "out_1",
     "id": "per_1",
+    "providerID": "sim",
+    "path": "src/main.py",
 }
 
 
@@ -49,5 +52,5 @@ def sample_request(operation: AnyOperation) -> SampleRequest:
     """A valid request of an operation."""
     request_id = "per_1" if "/permission/" in operation.path else "que_1"
     path = operation.path.format(**PARAMETERS, requestID=request_id)
-    query = {"timeout_s": "0.1"} if operation.id == "session.wait" else {}
+    query = QUERIES.get(operation.id, {})
     return SampleRequest(operation, path, BODIES.get(operation.id), query)

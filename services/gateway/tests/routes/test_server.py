@@ -4,6 +4,7 @@ import httpx
 import pytest
 from prometheus_client import REGISTRY
 
+from fairlead_gateway.routes.server.catalog import shown_url
 from fairlead_gateway.settings import GatewaySettings
 from fairlead_service.config.configuration import Config
 
@@ -152,3 +153,25 @@ async def test_requests_are_measured_by_route_template_only(client: httpx.AsyncC
 
     assert REGISTRY.get_sample_value(name, labels) == before + 2
     assert REGISTRY.get_sample_value(name, labels | {"route": "unmatched"})
+
+
+async def test_providers_are_shown_without_secrets(client: httpx.AsyncClient) -> None:
+    listed = (await client.get("/api/provider")).json()
+    one = (await client.get("/api/provider/acme")).json()
+    missing = await client.get("/api/provider/nobody")
+
+    assert listed["data"] == [one["data"]]
+    assert one["location"]["directory"] == "/srv/default"
+    assert one["data"] == {
+        "id": "acme",
+        "name": "acme",
+        "api": {
+            "type": "native",
+            "url": "http://127.0.0.1:9000",
+            "settings": {"protocol": "anthropic-messages"},
+        },
+        "request": {"headers": {"x-secret": "…"}, "body": {}},
+    }
+    assert (missing.status_code, missing.json()["_tag"]) == (404, "ProviderNotFoundError")
+    assert missing.json()["providerID"] == "nobody"
+    assert shown_url("https://user:pass@host:1/v1?x=1") == "https://host:1/v1?x=1"

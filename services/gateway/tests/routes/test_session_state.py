@@ -6,7 +6,9 @@ import httpx
 import pytest
 
 from fairlead_gateway.runtime import Runtime
+from fairlead_schema.context import BaselinePart, SnapshotEntry
 from fairlead_schema.events import (
+    ContextInitialised,
     ExecutionClaimed,
     ExecutionReleased,
     PromptAdmitted,
@@ -89,3 +91,23 @@ async def test_a_purged_session_is_not_found(
 
     assert (await client.get(AT + path)).json()["_tag"] == "SessionNotFoundError"
     assert (await client.post(f"{AT}/wait")).json()["_tag"] == "SessionNotFoundError"
+
+
+async def test_the_epoch_shows_what_the_model_is_told(
+    client: httpx.AsyncClient, append: Append
+) -> None:
+    await append("ses_1")
+    empty = await client.get(f"{AT}/epoch")
+    part = BaselinePart(key="core/date", text="Today is Monday.")
+    snapshot = {"core/date": SnapshotEntry(value="2026-01-05"), "core/env": SnapshotEntry(value=1)}
+    await append("ses_1", ContextInitialised(baseline=(part,), snapshot=snapshot))
+
+    answer = await client.get(f"{AT}/epoch")
+
+    assert (empty.status_code, empty.json()["data"]) == (200, {"baseline": [], "sources": []})
+    assert answer.json()["data"] == {
+        "seq": 2,
+        "baseline": [{"key": "core/date", "text": "Today is Monday."}],
+        "sources": ["core/date", "core/env"],
+    }
+    assert (await client.get("/api/session/ses_unknown/epoch")).status_code == 404

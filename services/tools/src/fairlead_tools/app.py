@@ -15,6 +15,13 @@ from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_schema import subjects
 from fairlead_schema.commands.location_catalog import ListSkills, Skills
+from fairlead_schema.commands.location_files import (
+    FileEntries,
+    FilePart,
+    FindFiles,
+    ListFiles,
+    ReadFile,
+)
 from fairlead_schema.context import RemoveSource, SourceRegistration, SourceRegistrations
 from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.request import ListTools, ToolCatalog, ToolInfo
@@ -36,6 +43,7 @@ from fairlead_tools.context.registered import RegisteredSources
 from fairlead_tools.context.sources.files import expand_home
 from fairlead_tools.context.web_pages import fallback_directory
 from fairlead_tools.files.private import PRIVATE
+from fairlead_tools.location_files.browser import LocationFiles
 from fairlead_tools.private_directory import PrivateDirectory, open_private_directory
 from fairlead_tools.registry.application import verbs
 from fairlead_tools.registry.application.calls import tool_from_record
@@ -63,6 +71,7 @@ class ToolsService:
         self.private = hide_private_directories(settings.config)
         self.registry = build_registry(settings, self.private)
         self.registry.register(skill.tool(settings.config, self.observer.catalog))
+        self.files = LocationFiles(settings.config)
         self.server = RpcServer(
             partial(open_client, settings.nats),
             name="tools",
@@ -76,6 +85,9 @@ class ToolsService:
         self.server.serve_verb("source.register", self._add_source)
         self.server.serve_verb("source.remove", self._remove_source)
         self.server.serve_verb("skill.list", self._list_skills)
+        self.server.serve_verb("file.list", self._list_files)
+        self.server.serve_verb("file.read", self._read_file)
+        self.server.serve_verb("file.find", self._find_files)
         verbs.serve_tool_verbs(self.server)
         self.transforms = TransformVerbs()
         self.transforms.serve(self.server)
@@ -98,6 +110,7 @@ class ToolsService:
             timeout_s = config.context.timeout_s
             self.observer.registered_sources = RegisteredSources(eventlog, timeout_s)
             self.transforms.connect(eventlog)
+            self.files.approvals = eventlog.approvals
             worker = ToolWorker(
                 self._worker_id,
                 eventlog,
@@ -156,6 +169,15 @@ class ToolsService:
 
     async def _list_skills(self, tenant: TenantParam, command: ListSkills) -> Skills:
         return await list_skills(self._settings.config, self.observer.catalog, tenant, command)
+
+    async def _list_files(self, tenant: TenantParam, command: ListFiles) -> FileEntries:
+        return await self.files.list(tenant, command)
+
+    async def _read_file(self, tenant: TenantParam, command: ReadFile) -> FilePart:
+        return await self.files.read(tenant, command)
+
+    async def _find_files(self, tenant: TenantParam, command: FindFiles) -> FileEntries:
+        return await self.files.find(tenant, command)
 
     async def _add_source(
         self, tenant: TenantParam, command: SourceRegistration

@@ -119,7 +119,8 @@ def _route(runtime: Runtime, path: str, operations: dict[str, AnyOperation]) -> 
             _audit_refusal(request, operation, error)
             return refuse(error, request=f"{request.method} {request.url.path}")
 
-    route = Route(path, endpoint)
+    # Only the path of a file may hold slashes.
+    route = Route(path.replace("{path}", "{path:path}"), endpoint)
     # The route takes every method: `DELETE /api/session/active` must not mean a session `active`.
     route.methods = None
     return route

@@ -9,9 +9,11 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from fairlead_gateway.http.operation import AnyOperation
 from fairlead_gateway.http.request_parser import (
+    FILE_PATH,
     MESSAGE_ID,
     OUTPUT_ID,
     PERMISSION_ID,
+    PROVIDER_ID,
     QUESTION_ID,
     SESSION_ID,
     EmptyInput,
@@ -45,6 +47,8 @@ _SECURITY_SCHEMES: Final[Json] = {
 _BOUNDS: Final = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum"}
 _PATH_IDS: Final[dict[str, TypeAdapter[Any]]] = {
     "sessionID": SESSION_ID,
+    "providerID": PROVIDER_ID,
+    "path": FILE_PATH,
     "messageID": MESSAGE_ID,
     "outputID": OUTPUT_ID,
 }

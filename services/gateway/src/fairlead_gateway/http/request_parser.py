@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from fairlead_gateway.http.origin_rules import browser_headers
+from fairlead_schema.commands.location_files import FilePath
 from fairlead_schema.errors import InvalidRequest, PayloadTooLarge
 from fairlead_schema.ids import (
     MessageId,
@@ -27,8 +28,12 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 
 SESSION_ID: Final[TypeAdapter[SessionId]] = TypeAdapter(SessionId)
 OUTPUT_ID: Final[TypeAdapter[OutputId]] = TypeAdapter(OutputId)
+FILE_PATH: Final[TypeAdapter[str]] = TypeAdapter(FilePath)
 MESSAGE_ID: Final[TypeAdapter[MessageId]] = TypeAdapter(MessageId)
 PERMISSION_ID: Final[TypeAdapter[str]] = TypeAdapter(PermissionId)
+PROVIDER_ID: Final[TypeAdapter[str]] = TypeAdapter(
+    Annotated[str, StringConstraints(pattern=r"^[^/\x00]+$", max_length=256)]
+)
 QUESTION_ID: Final[TypeAdapter[str]] = TypeAdapter(QuestionId)
 REQUEST_TIMEOUT: Final = 408
 UNSUPPORTED_MEDIA_TYPE: Final = 415
@@ -69,6 +74,14 @@ def output_id_of(request: Request) -> OutputId:
         return OUTPUT_ID.validate_python(request.path_params["outputID"])
     except ValidationError as error:
         raise InvalidRequest("Invalid output ID", field="outputID") from error
+
+
+def file_path_of(request: Request) -> str:
+    """The path of a file that the rest of the path names. Raises InvalidRequest."""
+    try:
+        return FILE_PATH.validate_python(request.path_params["path"])
+    except ValidationError as error:
+        raise InvalidRequest("Invalid path", kind="Params", field="path") from error
 
 
 def message_id_of(request: Request) -> MessageId:

@@ -4,10 +4,20 @@ from fairlead_gateway.http.operation import AnyOperation
 from fairlead_gateway.routes.events import event, history, live, stream
 from fairlead_gateway.routes.messages import context, message, messages, pending_inputs, prompt
 from fairlead_gateway.routes.people import approval, permission, question
-from fairlead_gateway.routes.server import catalog, health, location, tenant_usage, tool_output
+from fairlead_gateway.routes.server import (
+    catalog,
+    files,
+    health,
+    location,
+    mentions,
+    providers,
+    tenant_usage,
+    tool_output,
+)
 from fairlead_gateway.routes.sessions import (
     changes,
     create,
+    epoch,
     execution,
     explain,
     session,
@@ -23,6 +33,14 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     transfer.EXPORT_TENANT,
     catalog.AGENTS,
     catalog.MODELS,
+    providers.LIST,
+    providers.READ,
+    mentions.COMMANDS,
+    mentions.SKILLS,
+    mentions.REFERENCES,
+    files.LIST,
+    files.FIND,
+    files.READ,
     permission.LIST_ALL_SESSIONS,
     approval.LIST,
     approval.REMOVE,
@@ -57,6 +75,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     question.REPLY,
     question.REJECT,
     todo.READ,
+    epoch.READ,
     explain.READ,
     context.READ,
     history.READ,

@@ -3,17 +3,16 @@
 import asyncio
 
 from fairlead_schema.commands.location_catalog import ListSkills, SkillInfo, Skills
-from fairlead_schema.errors import Forbidden, InvalidRequest, ServiceUnavailable
+from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import PermissionRule
 from fairlead_service.config.configuration import Config
-from fairlead_service.locations import check_location, containing_root
-from fairlead_service.rpc.caller import current_restrictions
 from fairlead_session.people.permission import effect
 from fairlead_tools.calls.permission import agent_rules
 from fairlead_tools.context.sources.files import Unreadable, printable_path
 from fairlead_tools.context.sources.skills import ACTION
+from fairlead_tools.location_files.access import permitted_directory
 from fairlead_tools.skills.catalog import SkillCatalog
 from fairlead_tools.skills.skill import Skill
 
@@ -22,12 +21,7 @@ async def list_skills(
     config: Config, catalog: SkillCatalog, tenant: TenantId, command: ListSkills
 ) -> Skills:
     """The skills of a location. Raises InvalidRequest, Forbidden or ServiceUnavailable."""
-    refusal = check_location(config.roots(tenant), command.location)
-    if refusal is not None:
-        raise InvalidRequest(refusal.message, kind="Query", field="location.directory")
-    roots = current_restrictions().roots
-    if roots is not None and containing_root(roots, command.location.directory) is None:
-        raise Forbidden(f"This token may use only locations inside {', '.join(roots)}")
+    await asyncio.to_thread(permitted_directory, config, tenant, command.location)
     skills = await load_skills(catalog, tenant, command.location)
     if command.agent is not None:
         skills = permitted_skills(skills, agent_rules(config, command.agent))

@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime, time
 from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field
 from starlette.responses import Response
@@ -17,11 +18,14 @@ from fairlead_service.config import providers
 from fairlead_service.config.agents import AgentConfig
 
 
-class ModelApi(Model):
-    id: str
+class ProviderApi(Model):
     type: Literal["native"] = "native"
     url: str
     settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class ModelApi(ProviderApi):
+    id: str
 
 
 class Capabilities(Model):
@@ -108,7 +112,7 @@ def _agent(id_: str, agent: AgentConfig) -> AgentInfo:
     return AgentInfo(
         id=id_,
         model=agent.model_ref(),
-        request=RequestOverlay(headers=_hide_values(agent.headers), body=agent.options),
+        request=RequestOverlay(headers=hide_values(agent.headers), body=agent.options),
         system=agent.system,
         description=agent.description,
         mode=agent.mode,
@@ -142,15 +146,15 @@ def _model(
         provider_id=provider_id,
         name=model.name or model_id,
         family=model.family,
-        api=ModelApi(id=model.id or model_id, url=provider.base_url),
+        api=ModelApi(id=model.id or model_id, url=shown_url(provider.base_url)),
         capabilities=Capabilities(
             tools=capabilities.tools, input=capabilities.input, output=capabilities.output
         ),
         request=ModelRequestOverlay(
-            headers=_hide_values(model.headers), body=model.options, variant=model.default_variant
+            headers=hide_values(model.headers), body=model.options, variant=model.default_variant
         ),
         variants=tuple(
-            VariantInfo(id=id_, headers=_hide_values(variant.headers), body=variant.body)
+            VariantInfo(id=id_, headers=hide_values(variant.headers), body=variant.body)
             for id_, variant in model.variant.items()
         ),
         time=ReleaseTime(released=_epoch_ms(model.released)),
@@ -164,9 +168,15 @@ def _price(rates: providers.Rates, tier: PriceTier | None = None) -> Price:
     return Price(tier=tier, input=rates.input, output=rates.output, cache=cache)
 
 
-def _hide_values(headers: dict[str, str]) -> dict[str, str]:
+def hide_values(headers: dict[str, str]) -> dict[str, str]:
     """Replace header values, which may be secrets."""
     return dict.fromkeys(headers, "…")
+
+
+def shown_url(url: str) -> str:
+    """An address without the user and the password that it may hold."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def _epoch_ms(day: date | None) -> int:
