@@ -47,6 +47,7 @@ NOTICES = {
     "session.purged",
     "input.cancelled",
     "input.edited",
+    "shell.requested",
     "interrupt.requested",
     "resume.requested",
     "execution.recovered",

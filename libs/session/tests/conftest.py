@@ -73,8 +73,16 @@ def check_parts_agree(session: Session) -> None:
     assert (execution.attempt is None) == (attempt is None)
     if execution.attempt is not None and attempt is not None:
         assert execution.attempt.overflowed == (attempt.overflow is not None)
-    keys = [CallKey(call.assistant_message_id, call.call_id) for call in session.calls]
-    assert list(execution.open_calls) == keys
+    keys = {
+        by_person: [
+            CallKey(call.assistant_message_id, call.call_id)
+            for call in session.calls
+            if call.by_person is by_person
+        ]
+        for by_person in (False, True)
+    }
+    assert list(execution.open_calls) == keys[False]
+    assert set(execution.open_shells) >= set(keys[True])
 
 
 def given(*events: SessionEvent) -> Session:

@@ -22,6 +22,7 @@ from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
     SessionEvent,
+    ShellRequested,
     StepEnded,
     StepFailed,
 )
@@ -30,6 +31,7 @@ from fairlead_schema.message import AssistantMessage
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.provider.events import ProviderUsage, StepFinish, TextChunk, TextEnd, TextStart
 from fairlead_schema.record import Commit, Recorded, decode, encode
+from fairlead_session.calls.lifecycle import Begin, Settle, Succeeded, begin, settle
 from fairlead_session.compaction.compaction import TRIES_MAX
 from fairlead_session.compaction.overflow import fail_overflowed_step
 from fairlead_session.execution.ownership import OwnedByOther, claim, owns, release
@@ -37,6 +39,7 @@ from fairlead_session.execution.recovery import settle_attempt
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.input.admission import admit
+from fairlead_session.input.pending_shells import start_shells
 from fairlead_session.next_move import (
     AwaitCalls,
     Compact,
@@ -45,12 +48,14 @@ from fairlead_session.next_move import (
     InitialiseContext,
     Rest,
     SettleInterrupted,
+    StartShells,
     Stop,
     TakeTurn,
     is_moving,
     next_move,
     wake_has_work,
 )
+from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, begin_epoch, dispatch, prepare_turn
 from fairlead_session.turn.epoch import Blocked
@@ -68,7 +73,7 @@ STREAM = (
 PATIENT = DrainLimits(recoveries_max=1_000)
 
 moments = st.sampled_from(
-    ["go", "go", "go", "steer", "queue", "news", "crash", "compact", "overflow"]
+    ["go", "go", "go", "steer", "queue", "news", "crash", "compact", "overflow", "shell"]
 )
 plans = st.lists(moments, max_size=40)
 deep_plans = st.lists(moments, max_size=150)
@@ -137,8 +142,12 @@ class Life:
             case Rest(reason=reason):
                 self._write(release(self.session, reason))
                 return True
+            case StartShells(shells=shells):
+                self._write(*start_shells(shells))
+            case AwaitCalls(calls=(call, *_)):
+                self._run_command(call)
             case Stop() | AwaitCalls():
-                raise AssertionError("nobody interrupts these lives, and they call no tools")
+                raise AssertionError("nobody interrupts these lives, and their calls are open")
         return False
 
     def _turn(self, move: TakeTurn) -> None:
@@ -156,6 +165,18 @@ class Life:
             self._moment()
             self._write(*stream.receive(event)[0])
         self._write(*stream.complete())
+
+    def _run_command(self, call: UnsettledCall) -> None:
+        """A worker begins the command of a person; after a death another one settles it."""
+        key = (call.assistant_message_id, call.call_id)
+        begun = begin(self.session, *key, f"wkr_{self.drains}", "gone")
+        if isinstance(begun, Settle):
+            self._write(begun.event)
+            return
+        assert isinstance(begun, Begin)
+        self._write(begun.event)
+        self._moment()
+        self._write(*settle(self.session, begun.started_call, Succeeded()))
 
     def _compact(self, move: Compact) -> None:
         """The model always has a summary; a life may end while it is written."""
@@ -181,6 +202,10 @@ class Life:
                 self._admit("queue")
             case "news":
                 self._day += 1
+            case "shell":
+                self._inputs += 1
+                ids = {"message_id": f"msg_{self._inputs}", "call_id": f"call_{self._inputs}"}
+                self._write(ShellRequested(**ids, command="make", agent="build"))
             case "compact" if not self.session.execution.compaction_requested:
                 self._write(CompactionRequested())
             case "overflow":

@@ -14,10 +14,10 @@ from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
 from fairlead_ingest.verbs.execution.interrupt import interrupt
 from fairlead_ingest.verbs.execution.resume import resume
-from fairlead_ingest.verbs.execution.shell_and_skill import refuse_shell, refuse_skill
 from fairlead_ingest.verbs.input.cancel import cancel
 from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
+from fairlead_ingest.verbs.input.skill import skill
 from fairlead_ingest.verbs.profile.agent import agent
 from fairlead_ingest.verbs.profile.archive import archive
 from fairlead_ingest.verbs.profile.delete import delete
@@ -71,8 +71,7 @@ VERBS: list[tuple[Callable[[CommandContext, str, Any], Awaitable[object]], Input
     (interrupt, COMMAND),
     (resume, COMMAND),
     (compact, COMMAND),
-    (refuse_shell, COMMAND),
-    (refuse_skill, COMMAND),
+    (skill, COMMAND),
     (archive, COMMAND),
     (delete, COMMAND),
     (pending, COMMAND),
@@ -128,7 +127,7 @@ async def test_no_verb_touches_a_session_that_does_not_exist(
     assert wakes(eventlog) == []
 
 
-@pytest.mark.parametrize("verb", [refuse_shell, refuse_skill])
+@pytest.mark.parametrize("verb", [skill])
 async def test_what_nothing_performs_is_refused_as_unavailable(
     context: CommandContext,
     eventlog: EventLog,
@@ -140,8 +139,7 @@ async def test_what_nothing_performs_is_refused_as_unavailable(
     with pytest.raises(ServiceUnavailable) as refusal:
         await verb(context, "default", COMMAND)
 
-    refused = verb.__name__.removeprefix("refuse_")
-    assert refusal.value.body.wire()["service"] == f"session.{refused}"
+    assert refusal.value.body.wire()["service"] == f"session.{verb.__name__}"
     assert await types_after_creation(eventlog) == []
     assert wakes(eventlog) == []
 

@@ -5,13 +5,14 @@ from typing import Final, NamedTuple
 
 from fairlead_cli import commits
 from fairlead_eventlog.connection import EventLog
-from fairlead_schema.events import PromptAdmitted
+from fairlead_schema.events import PromptAdmitted, ShellRequested
 from fairlead_schema.ids import MessageId, SessionId, is_minted
 from fairlead_schema.record import RecordError, decode
 from fairlead_schema.subjects import Address
 
 AT_ONCE: Final = 64
-_ADMITTED: Final = f'"{PromptAdmitted.type}"'.encode()
+_INPUTS: Final = (PromptAdmitted, ShellRequested)
+_TYPES: Final = tuple(f'"{kind.type}"'.encode() for kind in _INPUTS)
 
 
 class UsedTwice(NamedTuple):
@@ -56,11 +57,11 @@ async def _bind(eventlog: EventLog, wanted: list[tuple[Address, MessageId]]) -> 
 
 def _callers_ids(payload: bytes) -> list[MessageId]:
     """The ids of callers that a commit admits. A minted id needs no register."""
-    if _ADMITTED not in payload:
+    if not any(type_ in payload for type_ in _TYPES):
         return []
     try:
         events = [recorded.event for recorded in decode(payload).events]
     except RecordError:
         return []  # The release that can read the commit binds its ids.
-    admitted = (event.message_id for event in events if isinstance(event, PromptAdmitted))
+    admitted = (event.message_id for event in events if isinstance(event, _INPUTS))
     return [id_ for id_ in admitted if not is_minted(id_)]

@@ -35,6 +35,7 @@ Code: TypeAlias = (
         "pending-input",
         "turn-owed",
         "compaction",
+        "shell",
         "unreadable",
         "import",
         "imported",
@@ -232,7 +233,9 @@ def _work(session: Session) -> tuple[Code, str]:
         return "pending-input", f"{count} pending input{'s' if count > 1 else ''}"
     if session.execution.owed:
         return "turn-owed", "A turn that is owed"
-    return "compaction", "A compaction that was asked for"
+    if session.execution.compaction_requested:
+        return "compaction", "A compaction that was asked for"
+    return "shell", "A person's own command"
 
 
 def _kind(waiting: Waiting) -> Code:

@@ -8,10 +8,11 @@ from fairlead_schema.ids import MessageId
 from fairlead_schema.message import AssistantMessage
 from fairlead_session.execution.budget import TenantUsage, exceeded_limit
 from fairlead_session.execution.rest import REST_RULES
+from fairlead_session.input.pending_shells import due_shells, own_shells
 from fairlead_session.input.promotion import STEERS_MAX, eligible_inputs
 from fairlead_session.people.pending import waits_for_people
 from fairlead_session.state.calls import UnsettledCall
-from fairlead_session.state.inbox import PendingInput
+from fairlead_session.state.inbox import PendingInput, PendingShell
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import Attempt
 
@@ -43,6 +44,13 @@ class AwaitCalls:
     """Local calls are open: make sure that each has a worker, then wait or park."""
 
     calls: tuple[UnsettledCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartShells:
+    """At a safe boundary: open the calls of people's own commands."""
+
+    shells: tuple[PendingShell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,15 @@ class Rest:
 
 
 Move: TypeAlias = (
-    Stop | AwaitCalls | EndStep | SettleInterrupted | Compact | InitialiseContext | TakeTurn | Rest
+    Stop
+    | AwaitCalls
+    | StartShells
+    | EndStep
+    | SettleInterrupted
+    | Compact
+    | InitialiseContext
+    | TakeTurn
+    | Rest
 )
 
 
@@ -110,17 +126,9 @@ def next_move(
 
     `opening` is the queued input that this drain was about to promote when the log moved.
     """
-    if session.execution.interrupted:
-        return Stop()
-    if session.calls:
-        return AwaitCalls(session.calls)
-    if session.turn.attempt is not None:
-        if session.turn.attempt.overflow is not None:
-            return Compact("overflow", exceeded_limit(session, limits.tenant))
-        finished = session.turn.attempt.finished is not None
-        return (
-            EndStep(session.turn.attempt) if finished else SettleInterrupted(session.turn.attempt)
-        )
+    open_work = _open_work(session, limits)
+    if open_work is not None:
+        return open_work
     if session.execution.compaction_requested:
         return _rest_if_unknown(limits) or Compact("manual", exceeded_limit(session, limits.tenant))
     if session.execution.failure is not None:
@@ -135,6 +143,9 @@ def next_move(
     rest = _rest_by_limit(session, limits, fresh=bool(inputs) or rebuilding)
     if rest is not None:
         return rest
+    shells = due_shells(session, inputs)
+    if shells:
+        return StartShells(shells)
     if session.epoch is None:
         return InitialiseContext()
     step = 1 if inputs else session.turn.step + 1
@@ -155,6 +166,24 @@ def _rebuilds_turn(session: Session) -> bool:
     return session.compaction.rebuilding and session.execution.owed
 
 
+def _open_work(session: Session, limits: DrainLimits) -> Move | None:
+    """The move that ends what is open, or begins a person's command; None at a safe boundary."""
+    if session.execution.interrupted:
+        return Stop()
+    if session.calls:
+        return AwaitCalls(session.calls)
+    if session.turn.attempt is not None:
+        if session.turn.attempt.overflow is not None:
+            return Compact("overflow", exceeded_limit(session, limits.tenant))
+        finished = session.turn.attempt.finished is not None
+        return (
+            EndStep(session.turn.attempt) if finished else SettleInterrupted(session.turn.attempt)
+        )
+    if own_shells(session):
+        return StartShells(own_shells(session))
+    return None
+
+
 def is_moving(session: Session) -> bool:
     """Whether the session has requested work that a runner can do now.
 
@@ -163,9 +192,12 @@ def is_moving(session: Session) -> bool:
     if session.execution.imported_through is not None:
         return False
     work = bool(session.inbox.pending) or session.execution.owed or session.turn.attempt is not None
+    execution = session.execution
     requested = (
-        work and session.execution.work_requested
-    ) or session.execution.compaction_requested
+        (work and execution.work_requested)
+        or execution.compaction_requested
+        or execution.shell_requested
+    )
     return (requested and not waits_for_people(session)) or session.execution.interrupted
 
 

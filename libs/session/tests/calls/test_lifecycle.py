@@ -162,6 +162,7 @@ def test_a_once_call_of_a_dead_worker_settles_as_interrupted(
     decision = begin_call(now, worker, life)
 
     assert isinstance(decision, Settle)
+    assert isinstance(decision.event, ToolFailed)
     assert decision.event.error.message == INTERRUPTED_TOOL
     assert then(now, decision.event).calls == ()
 
@@ -178,6 +179,7 @@ def test_a_call_is_settled_after_three_deaths_of_its_workers(retry: RetryClass) 
     decision = begin_call(now, "wkr_d", "gone")
 
     assert isinstance(decision, Settle)
+    assert isinstance(decision.event, ToolFailed)
     assert decision.event.error.message == WORKERS_DIED.message
     assert begin_call(then(now, decision.event), "wkr_e", "gone") == NotOpen()
 

@@ -18,12 +18,13 @@ from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
 from fairlead_ingest.verbs.execution.interrupt import interrupt
 from fairlead_ingest.verbs.execution.resume import resume
-from fairlead_ingest.verbs.execution.shell_and_skill import refuse_shell, refuse_skill
 from fairlead_ingest.verbs.feed import open_feed
 from fairlead_ingest.verbs.input.cancel import cancel
 from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
 from fairlead_ingest.verbs.input.prompt import prompt
+from fairlead_ingest.verbs.input.shell import shell
+from fairlead_ingest.verbs.input.skill import skill
 from fairlead_ingest.verbs.people import approval, permission, question
 from fairlead_ingest.verbs.people.expire import expire
 from fairlead_ingest.verbs.profile.agent import agent
@@ -82,8 +83,8 @@ class Ingest:
         self._serve("session.budget", budget)
         self._serve("session.pending", pending)
         self._serve("session.get", get)
-        self._serve("session.shell", refuse_shell)
-        self._serve("session.skill", refuse_skill)
+        self._serve("session.shell", shell)
+        self._serve("session.skill", skill)
 
     def _serve_asks(self) -> None:
         self._serve("permission.ask", permission.ask)

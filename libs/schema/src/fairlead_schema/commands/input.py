@@ -1,14 +1,16 @@
 """Commands to the inbox: admit a prompt, and edit or cancel a pending input."""
 
-from typing import Self
+from typing import Annotated, Final, Self
 
-from pydantic import model_validator
+from pydantic import StringConstraints, model_validator
 
 from fairlead_schema.commands.prompt_keys import refuse_mistaken_keys
 from fairlead_schema.commands.session import SessionCommand
-from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.ids import CallId, MessageId, SessionId
 from fairlead_schema.model import InputModel, Model
 from fairlead_schema.prompt import Delivery, PromptInput, Receipt
+
+COMMAND_LENGTH_MAX: Final = 100_000
 
 
 class PromptBody(InputModel):
@@ -34,6 +36,33 @@ class AdmitPrompt(PromptBody):
     session_id: SessionId
     minted_id: MessageId | None = None
     """The id that a service minted for this prompt, if its caller gave none, so that it can repeat."""
+
+
+class ShellBody(InputModel):
+    """A person's own command over HTTP."""
+
+    id: MessageId | None = None
+    command: Annotated[str, StringConstraints(min_length=1, max_length=COMMAND_LENGTH_MAX)]
+
+
+class RequestShell(ShellBody):
+    """`session.shell`: run a command of a person in the session's location, once."""
+
+    session_id: SessionId
+    minted_id: MessageId | None = None
+    """As in `session.prompt`."""
+
+
+class ShellReceipt(Model):
+    """The answer to a person's command. An exact retry gets the same receipt."""
+
+    admitted_seq: int
+    id: MessageId
+    session_id: SessionId
+    call_id: CallId
+    command: str
+    time_created: int
+    started_seq: int | None = None
 
 
 class CancelInput(SessionCommand):

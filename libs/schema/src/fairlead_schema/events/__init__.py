@@ -42,6 +42,7 @@ from fairlead_schema.events.input import (
     PromptAdmitted,
     PromptPromoted,
     ShellEnded,
+    ShellRequested,
     ShellStarted,
     SyntheticAdded,
 )
@@ -96,6 +97,7 @@ SessionEvent: TypeAlias = (
     | InputCancelled
     | InputEdited
     | SyntheticAdded
+    | ShellRequested
     | ShellStarted
     | ShellEnded
     | ExecutionClaimed
@@ -189,6 +191,7 @@ __all__ = [
     "SessionMoved",
     "SessionPurged",
     "ShellEnded",
+    "ShellRequested",
     "ShellStarted",
     "StepEnded",
     "StepFailed",

@@ -62,11 +62,28 @@ class SyntheticAdded(Event):
     text: str
 
 
+class ShellRequested(Event):
+    """A person's own command waits for a safe boundary. It runs after its start is in the log."""
+
+    type: ClassVar[str] = "shell.requested"
+    level: ClassVar[int] = 2
+    visibility: ClassVar[Visibility] = "notice"
+    message_id: MessageId
+    call_id: CallId
+    command: str
+    agent: str
+    """The agent whose rules judge the command."""
+    prompt_id: MessageId | None = None
+    """The pending prompt that the command belongs to: the command starts just before its promotion."""
+
+
 class ShellStarted(Event):
     type: ClassVar[str] = "shell.started"
     message_id: MessageId
     call_id: CallId
     command: str
+    agent: str | None = None
+    """The agent whose rules judge the command. Without an agent no worker runs the command."""
 
 
 class ShellEnded(Event):

@@ -85,7 +85,7 @@ VERBS: Final[dict[str, VerbRule]] = {
 }
 """The answer "always" needs `approval:save`: tenants' own clients send it with `permission.approve`."""
 
-NEEDS_ID: Final = frozenset({"session.create", "session.prompt"})
+NEEDS_ID: Final = frozenset({"session.create", "session.prompt", "session.shell", "session.skill"})
 """Repeatable verbs that make something. Only its id tells a repeated command from a second one.
 
 Not repeatable are `session.agent` (each writes an event), `session.resume` and `session.compact` (each

@@ -12,6 +12,7 @@ from fairlead_schema.events import (
     InterruptRequested,
     SessionEvent,
     SessionPurged,
+    ShellEnded,
     ToolDeferred,
     ToolFailed,
     ToolProgressed,
@@ -20,7 +21,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.events.tools import NOBODY
 from fairlead_schema.ids import CallId, MessageId, WorkerId
-from fairlead_schema.tools.content import ErrorInfo, Executor, ToolContent
+from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent, ToolContent
 from fairlead_session.execution.ownership import ProcessLife
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_session.fold.calls import find_call, start_call
@@ -46,7 +47,7 @@ class Begin:
 class Settle:
     """Fail a call whose worker is gone and that may not run again."""
 
-    event: ToolFailed
+    event: ToolFailed | ShellEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,8 @@ def settle(
     """
     if find_call(session, call.assistant_message_id, call.call_id) != call:
         return ()
+    if call.by_person:
+        return (*outcome.facts, _shell_end(call, outcome, unwritten))
     kept = unwritten if isinstance(outcome, Failed) else None
     last = () if kept is None else progress(session, call, *kept)
     return (*last, *settlement_events(call, outcome))
@@ -168,6 +171,8 @@ def settle(
 
 def settlement_events(call: UnsettledCall, outcome: Outcome) -> tuple[SessionEvent, ...]:
     """The events of an outcome, for a caller that knows that the call is open and its own."""
+    if call.by_person:
+        return (*outcome.facts, _shell_end(call, outcome, None))
     if isinstance(outcome, Failed):
         return (*outcome.facts, failure_event(call, outcome))
     succeeded = ToolSucceeded(
@@ -218,8 +223,11 @@ def progress(
     structured: Mapping[str, Any],
     content: tuple[ToolContent, ...],
 ) -> tuple[ToolProgressed, ...]:
-    """Report progress of a call. Nothing if it is settled, or another worker has started it since."""
-    if find_call(session, call.assistant_message_id, call.call_id) != call:
+    """Report progress of a call. Nothing if it is settled, or another worker has started it since.
+
+    Clients know no progress of a person's own command: its end has the whole output.
+    """
+    if call.by_person or find_call(session, call.assistant_message_id, call.call_id) != call:
         return ()
     return (
         ToolProgressed(
@@ -243,15 +251,38 @@ def halt_reason(call: UnsettledCall, event: SessionEvent) -> HaltReason | None:
                 call.call_id,
             )
             return "lost" if same_call and not own_start else None
+        case ShellEnded(message_id=message_id, call_id=call_id):
+            same_call = (message_id, call_id) == (call.assistant_message_id, call.call_id)
+            return "lost" if same_call else None
         case _:
             return None
 
 
-def failure_event(call: UnsettledCall, outcome: Failed) -> ToolFailed:
+def failure_event(call: UnsettledCall, outcome: Failed) -> ToolFailed | ShellEnded:
     """The event of a failed call."""
+    if call.by_person:
+        return _shell_end(call, outcome, None)
     return ToolFailed(
         assistant_message_id=call.assistant_message_id,
         call_id=call.call_id,
         error=ErrorInfo(message=outcome.message),
         provider=Executor(),
     )
+
+
+def _shell_end(
+    call: UnsettledCall, outcome: Outcome, unwritten: ProgressReport | None
+) -> ShellEnded:
+    """The end of a person's own command: its text, or what came before its failure and why."""
+    if isinstance(outcome, Failed):
+        before = () if unwritten is None else unwritten[1]
+        texts = (*_texts(before), outcome.message)
+    else:
+        texts = _texts(outcome.content)
+    return ShellEnded(
+        message_id=call.assistant_message_id, call_id=call.call_id, output="\n".join(texts)
+    )
+
+
+def _texts(content: tuple[ToolContent, ...]) -> tuple[str, ...]:
+    return tuple(part.text for part in content if isinstance(part, TextContent) and part.text)

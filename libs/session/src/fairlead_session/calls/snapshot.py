@@ -28,7 +28,7 @@ def snapshot_call(
         return None
     if call.worker is not None or call.grants or call.deferred_until is not None:
         return None
-    if pending_ask(session, call) is not None or call.tool == TASK:
+    if call.by_person or pending_ask(session, call) is not None or call.tool == TASK:
         return None  # A task is decided from its child session, which the worker must read.
     return CallSnapshot(
         position=position,

@@ -173,7 +173,7 @@ def _turn_comes(session: Session) -> bool:
     """Whether a turn runs, or begins soon without waiting for a back-off."""
     if _is_imported(session):
         return False
-    if session.turn.attempt is not None or session.calls:
+    if session.turn.attempt is not None or not all(call.by_person for call in session.calls):
         return True
     execution = session.execution
     soon = execution.owner is not None or rest_rule(execution.rested).timer != "back-off"

@@ -47,6 +47,8 @@ def needs_release(session: Session, reason: RestReason) -> bool:
     execution = session.execution
     if execution.owner is not None or session.turn.attempt is not None or execution.interrupted:
         return True
+    if execution.shell_requested:
+        return True  # A command has ended while nobody owned the session: the request ends here.
     return not (rest_rule(reason).finished or reason == execution.rested)
 
 

@@ -9,6 +9,7 @@ from fairlead_schema.events import (
     QuestionAsked,
     ReasoningEnded,
     SessionEvent,
+    ShellEnded,
     StepFailed,
     StepStarted,
     TextEnded,
@@ -19,6 +20,7 @@ from fairlead_schema.message import AssistantMessage, ReasoningBlock, ToolBlock
 from fairlead_schema.permission import QuestionInfo, QuestionOption, QuestionRequest
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.people.pending import close_asks
+from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import Attempt
 from fairlead_session.turn.step_end import end_step
@@ -170,11 +172,9 @@ def _interrupt_open_work(session: Session) -> tuple[SessionEvent, ...]:
     attempt = session.turn.attempt
     assistant = session.transcript.find(attempt.assistant_message_id) if attempt else None
     if attempt is None or not isinstance(assistant, AssistantMessage):
-        return tuple(_fail_call(call.assistant_message_id, call.call_id) for call in session.calls)
+        return tuple(map(_interrupt_call, session.calls))
     others = tuple(
-        _fail_call(call.assistant_message_id, call.call_id)
-        for call in session.calls
-        if call.assistant_message_id != assistant.id
+        _interrupt_call(call) for call in session.calls if call.assistant_message_id != assistant.id
     )
     closed = (*others, *close_message(assistant, attempt.open_texts))
     if attempt.finished is not None:
@@ -194,6 +194,14 @@ def _open_calls(assistant: AssistantMessage) -> tuple[ToolBlock, ...]:
 def _fail_block(assistant: AssistantMessage, block: ToolBlock) -> ToolFailed:
     hosted = bool(block.provider and block.provider.executed)
     return _fail_call(assistant.id, block.id, hosted=hosted)
+
+
+def _interrupt_call(call: UnsettledCall) -> ToolFailed | ShellEnded:
+    if call.by_person:
+        return ShellEnded(
+            message_id=call.assistant_message_id, call_id=call.call_id, output=INTERRUPTED_TOOL
+        )
+    return _fail_call(call.assistant_message_id, call.call_id)
 
 
 def _fail_call(assistant_id: str, call_id: str, *, hosted: bool = False) -> ToolFailed:

@@ -4,6 +4,8 @@ from typing import Final, TypeAlias
 
 from fairlead_schema.events import (
     PermissionReplied,
+    ShellEnded,
+    ShellStarted,
     ToolCalled,
     ToolDeferred,
     ToolFailed,
@@ -20,6 +22,9 @@ from fairlead_session.state.calls import Grant, UnsettledCall
 from fairlead_session.state.session import Session
 
 Calls: TypeAlias = tuple[UnsettledCall, ...]
+
+SHELL_TOOL: Final = "bash"
+"""The tool that runs a person's own command, under the same permissions and in the same sandbox."""
 
 
 def find_call(
@@ -60,6 +65,29 @@ def _call(session: Session, event: ToolCalled, recorded: Recorded) -> Calls:
         called_seq=recorded.seq,
     )
     return (*session.calls, call)
+
+
+def _start_shell(session: Session, event: ShellStarted, recorded: Recorded) -> Calls:
+    """A person's own command becomes a call of `bash`, which never runs twice."""
+    if event.agent is None:
+        return session.calls
+    call = UnsettledCall(
+        assistant_message_id=event.message_id,
+        call_id=event.call_id,
+        tool=SHELL_TOOL,
+        input={"command": event.command},
+        agent=event.agent,
+        retry="once",
+        revision=None,
+        called_seq=recorded.seq,
+        by_person=True,
+    )
+    return (*session.calls, call)
+
+
+def _end_shell(session: Session, event: ShellEnded, _recorded: Recorded) -> Calls:
+    key = (event.message_id, event.call_id)
+    return tuple(call for call in session.calls if (call.assistant_message_id, call.call_id) != key)
 
 
 def _start(session: Session, event: ToolStarted, _recorded: Recorded) -> Calls:
@@ -109,4 +137,6 @@ REDUCERS: Final[Reducers[Calls]] = {
     ToolSucceeded: _settle,
     ToolFailed: _settle,
     PermissionReplied: _permit,
+    ShellStarted: _start_shell,
+    ShellEnded: _end_shell,
 }

@@ -22,6 +22,9 @@ from fairlead_schema.events import (
     PromptPromoted,
     ResumeRequested,
     SessionEvent,
+    ShellEnded,
+    ShellRequested,
+    ShellStarted,
     StepEnded,
     StepFailed,
     ToolCalled,
@@ -100,6 +103,7 @@ def _release(execution: Execution, event: ExecutionReleased, _seq: int) -> Execu
         rest=RestState(event.reason, event.detail, event.wake_at),
         work_requested=execution.work_requested and rule.goes_on,
         compaction_requested=execution.compaction_requested and rule.goes_on,
+        shell_requested=execution.shell_requested and rule.goes_on,
         failure=None,
     )
     if not rule.ends_interrupt:
@@ -141,8 +145,11 @@ def _request_work(execution: Execution, seq: int) -> Execution:
 
 def _interrupt(execution: Execution, event: InterruptRequested, _seq: int) -> Execution:
     """Drop earlier requests for work. A runner settles open work; without any the session rests."""
-    dropped = replace(execution, work_requested=False, compaction_requested=False)
-    if execution.owner or execution.attempt or execution.open_calls:
+    dropped = replace(
+        execution, work_requested=False, compaction_requested=False, shell_requested=False
+    )
+    is_open = execution.attempt or execution.open_calls or execution.open_shells
+    if execution.owner or is_open:
         return replace(dropped, interrupt=Interrupt(event.declined))
     rest = RestState(stop_reason(event.declined), event.declined)
     return replace(dropped, owed=False, interrupt=None, rest=rest)
@@ -226,6 +233,28 @@ def _settle(execution: Execution, event: ToolSucceeded | ToolFailed, _seq: int) 
     )
 
 
+def _request_shell(execution: Execution, event: ShellRequested, _seq: int) -> Execution:
+    """Ask a runner for the command alone. The command of a prompt waits for the prompt."""
+    if event.prompt_id is not None:
+        return execution
+    key = CallKey(event.message_id, event.call_id)
+    return replace(execution, shell_requested=True, open_shells=(*execution.open_shells, key))
+
+
+def _start_shell(execution: Execution, event: ShellStarted, _seq: int) -> Execution:
+    key = CallKey(event.message_id, event.call_id)
+    if event.agent is None or key in execution.open_shells:
+        return execution
+    return replace(execution, open_shells=(*execution.open_shells, key))
+
+
+def _end_shell(execution: Execution, event: ShellEnded, _seq: int) -> Execution:
+    key = CallKey(event.message_id, event.call_id)
+    return replace(
+        execution, open_shells=tuple(shell for shell in execution.open_shells if shell != key)
+    )
+
+
 def _ask(execution: Execution, event: PermissionAsked, _seq: int) -> Execution:
     source = event.request.source
     if source is None:
@@ -264,6 +293,9 @@ REDUCERS: Final[Mapping[type, ExecutionReducer]] = {
     ToolCalled: _call,
     ToolSucceeded: _settle,
     ToolFailed: _settle,
+    ShellRequested: _request_shell,
+    ShellStarted: _start_shell,
+    ShellEnded: _end_shell,
     PermissionAsked: _ask,
     PermissionReplied: _reply,
 }

@@ -8,14 +8,16 @@ from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
     RevertCommitted,
+    ShellRequested,
+    ShellStarted,
 )
 from fairlead_schema.ids import MessageId
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import Reducers
 from fairlead_session.fold.transcript import revert_seq
 from fairlead_session.frozen import replace
-from fairlead_session.input.fingerprint import fingerprint
-from fairlead_session.state.inbox import AdmissionRecord, Inbox, PendingInput
+from fairlead_session.input.fingerprint import fingerprint, shell_fingerprint
+from fairlead_session.state.inbox import AdmissionRecord, Inbox, PendingInput, PendingShell
 from fairlead_session.state.session import Session
 
 
@@ -23,7 +25,30 @@ def _admit(session: Session, event: PromptAdmitted, recorded: Recorded) -> Inbox
     inbox, seq, at = session.inbox, recorded.seq, recorded.time
     item = PendingInput(seq, event.message_id, event.prompt, event.delivery, at)
     admission = AdmissionRecord(seq, fingerprint(event.prompt), event.delivery, at)
-    return Inbox((*inbox.pending, item), inbox.admissions.set(event.message_id, admission))
+    admissions = inbox.admissions.set(event.message_id, admission)
+    return replace(inbox, pending=(*inbox.pending, item), admissions=admissions)
+
+
+def _request_shell(session: Session, event: ShellRequested, recorded: Recorded) -> Inbox:
+    inbox, seq = session.inbox, recorded.seq
+    shell = PendingShell(
+        seq, event.message_id, event.call_id, event.command, event.agent, event.prompt_id
+    )
+    admission = AdmissionRecord(seq, shell_fingerprint(event.command), "steer", recorded.time)
+    admissions = inbox.admissions.set(event.message_id, admission)
+    return replace(inbox, shells=(*inbox.shells, shell), admissions=admissions)
+
+
+def _start_shell(session: Session, event: ShellStarted, recorded: Recorded) -> Inbox:
+    inbox = session.inbox
+    known = inbox.admissions.get(event.message_id)
+    if known is None:
+        return inbox
+    shells = tuple(shell for shell in inbox.shells if shell.message_id != event.message_id)
+    admission = replace(known, promoted_seq=recorded.seq)
+    return replace(
+        inbox, shells=shells, admissions=inbox.admissions.set(event.message_id, admission)
+    )
 
 
 def _promote(session: Session, event: PromptPromoted, recorded: Recorded) -> Inbox:
@@ -41,7 +66,10 @@ def _cancel(session: Session, event: InputCancelled, _recorded: Recorded) -> Inb
     admission = session.inbox.admissions.get(event.message_id)
     if admission is None:
         return session.inbox
-    return _settle(session.inbox, event.message_id, replace(admission, cancelled=True))
+    # The commands of a cancelled prompt have no more reason to run.
+    shells = tuple(shell for shell in session.inbox.shells if shell.prompt_id != event.message_id)
+    inbox = replace(session.inbox, shells=shells)
+    return _settle(inbox, event.message_id, replace(admission, cancelled=True))
 
 
 def _edit(session: Session, event: InputEdited, _recorded: Recorded) -> Inbox:
@@ -56,7 +84,8 @@ def _edit(session: Session, event: InputEdited, _recorded: Recorded) -> Inbox:
         for item in inbox.pending
     )
     edited = replace(admission, fingerprint=fingerprint(event.prompt), delivery=event.delivery)
-    return Inbox(pending, inbox.admissions.set(event.message_id, edited))
+    admissions = inbox.admissions.set(event.message_id, edited)
+    return replace(inbox, pending=pending, admissions=admissions)
 
 
 def _revert(session: Session, event: RevertCommitted, _recorded: Recorded) -> Inbox:
@@ -65,12 +94,13 @@ def _revert(session: Session, event: RevertCommitted, _recorded: Recorded) -> In
     if boundary is None:
         return inbox
     older = tuple(item for item in inbox.pending if item.admitted_seq <= boundary)
-    return replace(inbox, pending=older)
+    shells = tuple(shell for shell in inbox.shells if shell.admitted_seq <= boundary)
+    return replace(inbox, pending=older, shells=shells)
 
 
 def _settle(inbox: Inbox, message_id: MessageId, admission: AdmissionRecord) -> Inbox:
     pending = tuple(item for item in inbox.pending if item.message_id != message_id)
-    return Inbox(pending, inbox.admissions.set(message_id, admission))
+    return replace(inbox, pending=pending, admissions=inbox.admissions.set(message_id, admission))
 
 
 REDUCERS: Final[Reducers[Inbox]] = {
@@ -79,4 +109,6 @@ REDUCERS: Final[Reducers[Inbox]] = {
     InputCancelled: _cancel,
     InputEdited: _edit,
     RevertCommitted: _revert,
+    ShellRequested: _request_shell,
+    ShellStarted: _start_shell,
 }

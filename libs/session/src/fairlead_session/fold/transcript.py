@@ -3,7 +3,7 @@
 from typing import Final, get_args
 
 from fairlead_schema.events import CompactionEnded, RevertCommitted
-from fairlead_schema.message import Message, SystemMessage
+from fairlead_schema.message import Message, ShellMessage, SystemMessage
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import Reducers
 from fairlead_session.fold.messages import MessageEvent, revise
@@ -38,7 +38,7 @@ def _put(session: Session, transcript: Transcript, message: Message, seq: int) -
     newest = lines.last
     if newest is not None and newest.message.id == message.id:
         return Transcript(lines.replace_last(TranscriptLine(newest.seq, message)), ids)
-    if message.id in ids:
+    if message.id in ids or isinstance(message, ShellMessage):
         index = len(lines)
         for line in reversed(lines):
             index -= 1

@@ -33,6 +33,11 @@ def _identify(file: PromptFile) -> PromptFile:
     return file.model_copy(update={"uri": uri, "content": None})
 
 
+def shell_fingerprint(command: str) -> str:
+    """Recognises the exact retry of a person's own command. No prompt has the same hash."""
+    return sha256(b"shell " + command.encode()).hexdigest()[:32]
+
+
 def call_fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
     """Recognises a repeated call. The order of the arguments does not matter."""
     canonical = to_json({key: arguments[key] for key in sorted(arguments)})

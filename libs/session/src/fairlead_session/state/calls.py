@@ -34,3 +34,5 @@ class UnsettledCall:
     grants: tuple[Grant, ...] = ()
     deferred_until: int | None = None
     """The call is in a queue: another service settles it before this time, or it expires."""
+    by_person: bool = False
+    """A person's own command. Its message is no assistant message, and no step waits for it."""

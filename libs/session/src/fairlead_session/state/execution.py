@@ -71,6 +71,10 @@ class Execution:
     open_calls: tuple[CallKey, ...] = ()
     call_asks: Mapping[PermissionId, CallKey] = field(default_factory=dict)
     """Pending permissions that calls wait for."""
+    shell_requested: bool = False
+    """A person's own command asked for a runner. Like a compaction, it asks for no other work."""
+    open_shells: tuple[CallKey, ...] = ()
+    """Commands of people that run, or that wait for no prompt."""
     answered_message_id: MessageId | None = None
     """The assistant message whose local call was settled last: its step continues."""
     recoveries: int = 0

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from immutables import Map
 
-from fairlead_schema.ids import MessageId
+from fairlead_schema.ids import CallId, MessageId
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_session.persistent import PersistentMap
 
@@ -33,8 +33,22 @@ class AdmissionRecord:
 
 
 @dataclass(frozen=True)
+class PendingShell:
+    """A person's own command that waits for a safe boundary."""
+
+    admitted_seq: int
+    message_id: MessageId
+    call_id: CallId
+    command: str
+    agent: str
+    prompt_id: MessageId | None = None
+    """The pending prompt that the command belongs to."""
+
+
+@dataclass(frozen=True)
 class Inbox:
     """Pending input, and a record of every admission of the session's life."""
 
     pending: tuple[PendingInput, ...] = ()
+    shells: tuple[PendingShell, ...] = ()
     admissions: PersistentMap[MessageId, AdmissionRecord] = field(default_factory=Map)

@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 
-from fairlead_schema.events import PromptAdmitted, SessionCreated, SessionMoved, SessionPurged
+from fairlead_schema.events import (
+    PromptAdmitted,
+    SessionCreated,
+    SessionMoved,
+    SessionPurged,
+    ShellRequested,
+)
 from fairlead_schema.ids import MessageId, OutputId, SessionId, TenantId, is_minted
 from fairlead_schema.record import (
     NewerCommit,
@@ -143,7 +149,7 @@ def _summarise(session: SessionSummary, recorded: Recorded) -> None:
             session.parent_id, session.directory = event.parent_id, event.location.directory
         case SessionMoved():
             session.directory = event.location.directory
-        case PromptAdmitted(message_id=id_):
+        case PromptAdmitted(message_id=id_) | ShellRequested(message_id=id_):
             if not is_minted(id_):
                 session.message_ids.append(id_)
         case _:

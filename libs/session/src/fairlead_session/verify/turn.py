@@ -8,6 +8,8 @@ from fairlead_schema.events import (
     ReasoningEnded,
     ReasoningStarted,
     SessionEvent,
+    ShellEnded,
+    ShellStarted,
     StepEnded,
     StepFailed,
     StepStarted,
@@ -121,11 +123,19 @@ class CallRules:
     """A call is made once and settled at most once. A `once` call is started at most once."""
 
     kinds: ClassVar[EventKinds] = frozenset(
-        {ToolInputStarted, ToolCalled, ToolStarted, ToolSucceeded, ToolFailed}
+        {
+            ToolInputStarted,
+            ToolCalled,
+            ToolStarted,
+            ToolSucceeded,
+            ToolFailed,
+            ShellStarted,
+            ShellEnded,
+        }
     )
 
     def __init__(self) -> None:
-        self.unsettled: dict[CallKey, ToolCalled] = {}
+        self.unsettled: dict[CallKey, ToolCalled | ShellStarted] = {}
         self._known: set[CallKey] = set()
         self._started: set[CallKey] = set()
         self._settled: set[CallKey] = set()
@@ -141,7 +151,7 @@ class CallRules:
                 yield from self._check_called(event)
             case ToolStarted():
                 yield from self._check_started(event)
-            case ToolSucceeded() | ToolFailed():
+            case ToolSucceeded() | ToolFailed() | ShellEnded():
                 key = _key(event)
                 if key in self._settled:
                     yield "settled-once", f"{event.call_id} is settled a second time"
@@ -149,15 +159,21 @@ class CallRules:
                     yield "settled-called", f"{event.call_id} is settled and was never called"
                 self._settled.add(key)
                 self.unsettled.pop(key, None)
+            case ShellStarted():
+                yield from self._check_called(event)
             case _:
                 pass
 
-    def _check_called(self, event: ToolCalled) -> Findings:
+    def _check_called(self, event: ToolCalled | ShellStarted) -> Findings:
         key = _key(event)
         if key in self.unsettled or key in self._settled:
             yield "called-once", f"{event.call_id} is called a second time"
         self._known.add(key)
-        if not event.provider.executed:
+        if isinstance(event, ShellStarted):
+            is_run_here = event.agent is not None
+        else:
+            is_run_here = not event.provider.executed
+        if is_run_here:
             self.unsettled[key] = event
 
     def _check_started(self, event: ToolStarted) -> Findings:
@@ -165,12 +181,22 @@ class CallRules:
         call = self.unsettled.get(key)
         if call is None:
             yield "started-unsettled", f"{event.call_id} is started and no call waits for it"
-        elif key in self._started and call.retry in {None, "once"}:
+        elif key in self._started and (
+            isinstance(call, ShellStarted) or call.retry in {None, "once"}
+        ):
             yield "started-once", f"{event.call_id} may run once and is started again"
         self._started.add(key)
 
 
 def _key(
-    event: ToolInputStarted | ToolCalled | ToolStarted | ToolSucceeded | ToolFailed,
+    event: ToolInputStarted
+    | ToolCalled
+    | ToolStarted
+    | ToolSucceeded
+    | ToolFailed
+    | ShellStarted
+    | ShellEnded,
 ) -> CallKey:
+    if isinstance(event, ShellStarted | ShellEnded):
+        return event.message_id, event.call_id
     return event.assistant_message_id, event.call_id

@@ -16,6 +16,8 @@ from fairlead_schema.events import (
     PromptPromoted,
     ResumeRequested,
     SessionEvent,
+    ShellEnded,
+    ShellRequested,
     StepEnded,
     StepFailed,
     ToolCalled,
@@ -39,6 +41,7 @@ class _RequestedWork:
         self.owed = False
         self.interrupted = False
         self.compaction = False
+        self.shells: list[MessageId] = []
         self._resumed = False
         self._called: MessageId | None = None
 
@@ -64,6 +67,10 @@ class _RequestedWork:
                 self.interrupted = False
                 self.owed = self._resumed if reason in STOPPED else self.owed
                 self._resumed = False
+            case ShellRequested(prompt_id=None, message_id=id_):
+                self.shells.append(id_)
+            case ShellEnded(message_id=id_):
+                self.shells = [shell for shell in self.shells if shell != id_]
             case ToolSucceeded() | ToolFailed():
                 self.requested = self.requested or not (unsettled or self.interrupted)
             case _:
@@ -91,7 +98,8 @@ def find_unfinished_work(events: Iterable[Recorded]) -> tuple[str, ...]:
     for recorded in events:
         reading.read(recorded)
         calls, owned = bool(reading.calls.unsettled), reading.ownership.owner is not None
-        under_way = calls or owned or reading.attempts.open is not None
+        waits = bool(work.shells) or reading.attempts.open is not None
+        under_way = calls or owned or waits
         work.check(recorded.event, unsettled=calls, under_way=under_way)
     if reading.purged:
         return ()
@@ -104,6 +112,7 @@ def find_unfinished_work(events: Iterable[Recorded]) -> tuple[str, ...]:
         *(f"call {call_id} is not settled" for _message_id, call_id in running),
         *((f"attempt {attempt.attempt_id} has no outcome",) if attempt and not parked else ()),
         *(("a compaction was asked for",) if work.compaction else ()),
+        *(f"command {id_} has not run" for id_ in work.shells if not parked),
         *(("a turn is owed",) if work.requested and work.owed else ()),
         *(f"input {id_} is pending" for id_ in reading.inbox.pending if work.requested),
     )

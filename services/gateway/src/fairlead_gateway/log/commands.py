@@ -10,6 +10,7 @@ from fairlead_gateway.http.caller import require_scope
 from fairlead_gateway.http.operation import ApiRequest
 from fairlead_gateway.log.repeated_request import send_until_answered
 from fairlead_schema.commands.answer import CommandAnswer
+from fairlead_schema.commands.input import ShellReceipt
 from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable
 from fairlead_schema.identity.verbs import VERBS
@@ -74,7 +75,7 @@ def _note_write(request: ApiRequest[Any, Any], verb: str, data: Model) -> None:
     match data:
         case SessionInfo():
             own_writes.note(name, Address(tenant, data.id), 1)
-        case Receipt():
+        case Receipt() | ShellReceipt():
             own_writes.note(name, Address(tenant, data.session_id), data.admitted_seq)
         case SeqReached():
             seq = None if verb == "session.delete" else data.seq

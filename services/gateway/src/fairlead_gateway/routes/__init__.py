@@ -2,7 +2,14 @@
 
 from fairlead_gateway.http.operation import AnyOperation
 from fairlead_gateway.routes.events import event, history, live, stream
-from fairlead_gateway.routes.messages import context, message, messages, pending_inputs, prompt
+from fairlead_gateway.routes.messages import (
+    context,
+    message,
+    messages,
+    pending_inputs,
+    prompt,
+    shell,
+)
 from fairlead_gateway.routes.people import approval, permission, question
 from fairlead_gateway.routes.server import (
     catalog,
@@ -61,7 +68,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     execution.RESUME,
     execution.COMPACT,
     execution.WAIT,
-    execution.SHELL,
+    shell.SHELL,
     execution.SKILL,
     changes.AGENT,
     changes.MODEL,

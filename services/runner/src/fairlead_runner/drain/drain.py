@@ -19,6 +19,7 @@ from fairlead_service import ids
 from fairlead_session.execution.recovery import settle_attempt, stop_open_work
 from fairlead_session.execution.rest import rest_rule, stop_reason
 from fairlead_session.execution.retry import retry_wait_s
+from fairlead_session.input.pending_shells import drop_shells, start_shells
 from fairlead_session.next_move import (
     AwaitCalls,
     Compact,
@@ -27,6 +28,7 @@ from fairlead_session.next_move import (
     Move,
     Rest,
     SettleInterrupted,
+    StartShells,
     Stop,
     TakeTurn,
     wake_has_work,
@@ -104,6 +106,11 @@ class Drain:
                 return await self._ownership.rest("handover")
             case AwaitCalls():
                 return await self._call_wait.run()
+            case StartShells(shells=shells):
+                self._writer.stage(*start_shells(shells))
+                # A worker finds the call only in the log.
+                await self._writer.commit()
+                return False
             case EndStep(attempt=attempt):
                 self._writer.stage(*end_step(attempt))
                 return False
@@ -134,7 +141,7 @@ class Drain:
         writer = self._writer
         await interrupt_children(self._context.eventlog, writer.at, writer.session)
         declined = writer.session.execution.declined
-        writer.stage(*stop_open_work(writer.session))
+        writer.stage(*drop_shells(writer.session), *stop_open_work(writer.session))
         return await self._ownership.rest(stop_reason(declined), declined)
 
     def _recover(self, attempt: Attempt) -> None:

@@ -172,10 +172,12 @@ class Registry:
 
     def prepare(self, call: UnsettledCall, scope: Scope = ANYWHERE) -> PreparedCall | Failed:
         """The tool and the decoded input of a call, or why the call never runs."""
-        if call.revision is None:
+        if call.revision is None and not call.by_person:
             return Failed(f"Unknown tool: {call.tool}")
         tool = self.find(call.tool, scope)
-        if tool is None or tool.info.revision != call.revision:
+        if tool is None and call.by_person:
+            return Failed(f"Commands cannot run here: the tool {call.tool} is switched off")
+        if tool is None or (tool.info.revision != call.revision and not call.by_person):
             # The tool was removed or replaced after the model saw it.
             return Failed(f"Stale tool call: {call.tool}")
         try:

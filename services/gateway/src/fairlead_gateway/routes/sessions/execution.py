@@ -68,11 +68,6 @@ async def _wait(request: ApiRequest[WaitQuery, EmptyInput]) -> Response:
     return empty_answer()
 
 
-async def _shell(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    await send_session_command(request, "session.shell", _command(request))
-    return empty_answer()
-
-
 async def _skill(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     await send_session_command(request, "session.skill", _command(request))
     return empty_answer()
@@ -138,21 +133,6 @@ WAIT = Operation(
     body=EmptyInput,
     answer=None,
     status=204,
-    errors=_ERRORS,
-)
-
-SHELL = Operation(
-    id="session.shell",
-    method="POST",
-    path="/api/session/{sessionID}/shell",
-    scope="session:write",
-    summary="A shell command of the user: not available.",
-    respond=_shell,
-    query=EmptyInput,
-    body=EmptyInput,
-    answer=None,
-    status=204,
-    commands=True,
     errors=_ERRORS,
 )
 

@@ -1,10 +1,10 @@
 """`session.prompt`: admit one prompt, durably, once; then wake a runner."""
 
-from typing import Final, assert_never
+from typing import assert_never
 
-from fairlead_eventlog.session_cache import Versioned
 from fairlead_ingest.command_context import CommandContext, Committed, ContextDep, Events
 from fairlead_ingest.quotas import quota_error
+from fairlead_ingest.verbs.input.message_id import ID_IN_USE, bind_id, check_minted_id
 from fairlead_ingest.verbs.input.options import check_options
 from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_schema.commands.input import AdmitPrompt
@@ -17,11 +17,9 @@ from fairlead_schema.errors import (
     Refused,
     SessionNotFound,
 )
-from fairlead_schema.ids import MessageId, is_minted
 from fairlead_schema.prompt import Prompt, PromptInput, Receipt
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_service.rpc.caller import by_own_client
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.quota import PROMPT_QUOTAS
 from fairlead_session.input.admission import (
@@ -35,8 +33,6 @@ from fairlead_session.input.admission import (
 from fairlead_session.input.attachment import check_attachments, resolve_attachments
 from fairlead_session.state.session import Session
 
-ID_IN_USE: Final = "Message id is already in use"
-
 
 async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt) -> Receipt:
     """Admit a prompt, or return the receipt of an exact retry. Both wake a runner."""
@@ -44,8 +40,8 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
     if command.expected_turn is not None and command.delivery != "steer":
         raise InvalidRequest("Only a steer expects a turn", kind="Body", field="expectedTurn")
     resolved = resolve_prompt(context, command.prompt)
-    message_id = command.id or _minted_id(command) or ids.message_id()
-    assumed = None if command.id is None else await _bind_id(context, at, command.id)
+    message_id = command.id or check_minted_id(command.minted_id) or ids.message_id()
+    assumed = None if command.id is None else await bind_id(context, at, command.id)
     reached = await _find_reached_quota(context, at)
 
     def decide(session: Session) -> Events | AdmissionRefusal:
@@ -67,7 +63,7 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
         at, if_session_allowed(context, decide), assumed=assumed
     )
     if not isinstance(outcome, Committed):
-        raise _admission_error(outcome)
+        raise admission_error(outcome)
     if outcome.events:
         context.quotas.add(at, outcome.session, "pending")
         context.quotas.add(at, outcome.session, "log_bytes", len(resolved.text))
@@ -101,16 +97,6 @@ def resolve_prompt(context: CommandContext, prompt: PromptInput) -> Prompt:
     return resolved
 
 
-def _minted_id(command: AdmitPrompt) -> MessageId | None:
-    """The id that a service minted for the prompt. Nobody else can know it, so it needs no register.
-
-    Raises InvalidRequest for an id without a seal, and for one that a tenant's own client sent.
-    """
-    if command.minted_id is not None and (by_own_client() or not is_minted(command.minted_id)):
-        raise InvalidRequest("Only services mint ids: send `id`", kind="Body", field="mintedID")
-    return command.minted_id
-
-
 def _check_model(context: CommandContext, session: Session, prompt: Prompt) -> None:
     """Raises SessionNotFound, or InvalidRequest if no model is selected or configured."""
     if session.profile is None:
@@ -121,7 +107,8 @@ def _check_model(context: CommandContext, session: Session, prompt: Prompt) -> N
         raise InvalidRequest("No model: set default_model in fairlead.toml", field="model")
 
 
-def _admission_error(refusal: AdmissionRefusal) -> Refused:
+def admission_error(refusal: AdmissionRefusal) -> Refused:
+    """The refusal of an admission, as callers get it."""
     match refusal:
         case MessageIdInUse(message_id=message_id):
             return Conflict(ID_IN_USE, message_id)
@@ -131,29 +118,3 @@ def _admission_error(refusal: AdmissionRefusal) -> Refused:
             return LimitReached(f"{limit} inputs are pending: wait until some are promoted")
         case _:
             assert_never(refusal)
-
-
-async def _bind_id(
-    context: CommandContext, at: Address, message_id: MessageId
-) -> Versioned[Session]:
-    """Bind a caller's message id to this session, and return the session as it is now.
-
-    Raises Conflict if the id belongs to another session. A minted id carries a seal and is never
-    registered: if this session did not admit it, it belongs to another session.
-    """
-    versioned = await context.load_assumed(at)
-    if message_id in versioned.state.inbox.admissions:
-        return versioned
-    if versioned.state.profile is None or is_minted(message_id):
-        # A refusal is told only after the leader of the log has confirmed it.
-        versioned = await context.load_confirmed(at)
-    if versioned.state.profile is None:
-        raise SessionNotFound(at.session_id)
-    if message_id in versioned.state.inbox.admissions:
-        return versioned
-    if is_minted(message_id):
-        raise Conflict(ID_IN_USE, message_id)
-    owner = await context.eventlog.message_ids.bind(at.tenant, message_id, at.session_id)
-    if owner != at.session_id:
-        raise Conflict(ID_IN_USE, message_id)
-    return versioned

@@ -11,7 +11,7 @@ from fairlead_ingest.replayed_sessions import ReplayedSession, read_stored
 from fairlead_ingest.verbs.transfer.refusals import replay_conflict, unreadable_events
 from fairlead_schema.commands.transfer import EventsReplayed, ReplayEvents
 from fairlead_schema.errors import InvalidExport, ReplayConflict, ServiceUnavailable
-from fairlead_schema.events import PromptAdmitted, SessionPurged
+from fairlead_schema.events import PromptAdmitted, SessionPurged, ShellRequested
 from fairlead_schema.ids import CommitId, MessageId, is_minted
 from fairlead_schema.record import (
     Commit,
@@ -158,7 +158,8 @@ def _decode_batch(command: ReplayEvents) -> ReplayBatch:
 
 def admitted_ids(events: Iterable[Recorded]) -> list[MessageId]:
     """The ids of callers among the admitted inputs. Minted ids need no register."""
-    admitted = (item.event for item in events if isinstance(item.event, PromptAdmitted))
+    kinds = (PromptAdmitted, ShellRequested)
+    admitted = (item.event for item in events if isinstance(item.event, kinds))
     return [event.message_id for event in admitted if not is_minted(event.message_id)]
 
 

@@ -1,0 +1,28 @@
+"""A person's own command: requested durably, once."""
+
+from fairlead_schema.events import SessionEvent, ShellRequested
+from fairlead_schema.ids import CallId, MessageId
+from fairlead_session.input.admission import InboxFull, MessageIdInUse
+from fairlead_session.input.fingerprint import shell_fingerprint
+from fairlead_session.state.session import Session
+
+
+def request_shell(
+    session: Session,
+    message_id: MessageId,
+    call_id: CallId,
+    command: str,
+    agent: str,
+    *,
+    pending_max: int,
+) -> tuple[SessionEvent, ...] | MessageIdInUse | InboxFull:
+    """Ask for a command, once. An exact retry writes nothing, even if the command has ended."""
+    admission = session.inbox.admissions.get(message_id)
+    if admission is not None:
+        is_same = admission.fingerprint == shell_fingerprint(command)
+        return () if is_same else MessageIdInUse(message_id)
+    if message_id in session.transcript.message_ids:
+        return MessageIdInUse(message_id)
+    if len(session.inbox.pending) + len(session.inbox.shells) >= pending_max:
+        return InboxFull(pending_max)
+    return (ShellRequested(message_id=message_id, call_id=call_id, command=command, agent=agent),)

@@ -1,0 +1,67 @@
+"""`session.shell`: ask for a person's own command, durably, once; then wake a runner."""
+
+from functools import partial
+
+from fairlead_ingest.command_context import Committed, ContextDep, Events
+from fairlead_ingest.verbs.input.message_id import bind_id, check_minted_id
+from fairlead_ingest.verbs.input.prompt import admission_error
+from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
+from fairlead_schema.commands.input import RequestShell, ShellReceipt
+from fairlead_schema.errors import SessionNotFound
+from fairlead_schema.ids import MessageId
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_service.config.configuration import Config
+from fairlead_service.rpc.server import TenantParam
+from fairlead_session.input.admission import InboxFull, MessageIdInUse
+from fairlead_session.input.shell import request_shell
+from fairlead_session.state.session import Session
+
+
+async def shell(context: ContextDep, tenant: TenantParam, command: RequestShell) -> ShellReceipt:
+    """Ask for a command, or return the receipt of an exact retry. Both wake a runner.
+
+    The command runs at the next safe boundary, under the permissions of the session's agent.
+    """
+    at = Address(tenant, command.session_id)
+    message_id = command.id or check_minted_id(command.minted_id) or ids.message_id()
+    assumed = None if command.id is None else await bind_id(context, at, command.id)
+    decide = partial(
+        _decide, command, message_id, context.settings.config, context.settings.pending_inputs_max
+    )
+    outcome: Committed | MessageIdInUse | InboxFull = await context.commit(
+        at, if_session_allowed(context, decide), assumed=assumed
+    )
+    if not isinstance(outcome, Committed):
+        raise admission_error(outcome)
+    context.waker.wake(at)
+    admission = outcome.session.inbox.admissions[message_id]
+    return ShellReceipt(
+        admitted_seq=admission.admitted_seq,
+        id=message_id,
+        session_id=at.session_id,
+        call_id=shell_call_id(message_id),
+        command=command.command,
+        time_created=admission.created,
+        started_seq=admission.promoted_seq,
+    )
+
+
+def shell_call_id(message_id: MessageId) -> str:
+    """The id of the call behind a command. It follows from the message, so that a retry has it too."""
+    return f"call_{message_id}"
+
+
+def _decide(
+    command: RequestShell, message_id: MessageId, config: Config, pending_max: int, session: Session
+) -> Events | MessageIdInUse | InboxFull:
+    if session.profile is None:
+        raise SessionNotFound(session.id)
+    return request_shell(
+        session,
+        message_id,
+        shell_call_id(message_id),
+        command.command,
+        config.agent_name(session.profile.agent),
+        pending_max=pending_max,
+    )
