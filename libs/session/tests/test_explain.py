@@ -27,11 +27,12 @@ from fairlead_schema.events import (
     ResumeRequested,
     SessionArchived,
     SessionEvent,
+    StepFailed,
     ToolCalled,
     ToolInputStarted,
 )
 from fairlead_schema.events.execution import RestReason
-from fairlead_schema.tools.content import Executor
+from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.explain import explain, explain_unreadable
 from fairlead_session.state.session import Session
 
@@ -133,3 +134,20 @@ def test_every_session_that_can_be_folded_is_explained(events: list[SessionEvent
 
     assert explanation.reason.endswith(".")
     assert explanation.code
+
+
+@pytest.mark.parametrize("rest", ["failed", "idle"])
+@pytest.mark.parametrize(
+    ("code", "helps"), [("context-overflow", "compact"), ("auth", "key"), ("timeout", "prompt")]
+)
+def test_a_failure_that_a_prompt_would_repeat_names_what_helps(
+    rest: RestReason, code: str, helps: str
+) -> None:
+    """G-37: after an overflow the same prompt fails again, so the remedy is a smaller request."""
+    error = ErrorInfo(message="too long", code=code)
+    failed = StepFailed(assistant_message_id="msg_a", error=error, raised=rest == "failed" or None)
+
+    explanation = explain(given(CREATED, INITIALISED, *TURN, failed, released(rest)))
+
+    assert explanation.code == rest
+    assert helps in (explanation.next or "")

@@ -1,7 +1,8 @@
 """Explains from the log and the quotas why a session works or rests: a sentence and its structure."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from fairlead_schema.commands.quota import QuotaLimits, QuotaName, TenantTotals
 from fairlead_schema.events.execution import RestReason
@@ -68,6 +69,11 @@ class Explanation(Model):
 
 
 _NEXT_RUNNER = "the next free runner takes it"
+_REMEDIES: Final[Mapping[str, str]] = {
+    "context-overflow": "the conversation is too long for its model: compact it, or switch to a "
+    "model with a larger window, and then prompt or resume",
+    "auth": "an operator mends the key of the provider; then a new prompt or a resume runs it",
+}
 
 
 def explain(session: Session) -> Explanation:
@@ -163,7 +169,17 @@ def _resting(session: Session) -> Explanation:
     timer = Waiting(kind="timer", id=str(rest.wake_at), what="a timer")
     waiting = (timer,) if rest.wake_at is not None else ()
     state: State = "idle" if rule.finished and not inputs else "resting"
-    return _explain(session, (state, rest.reason), reason, waiting, next_=rule.next_step)
+    next_ = _remedy(session) or rule.next_step
+    return _explain(session, (state, rest.reason), reason, waiting, next_=next_)
+
+
+def _remedy(session: Session) -> str | None:
+    """What helps after a failure that the same prompt would only repeat; None after any other end."""
+    newest = session.transcript.newest_assistant()
+    rest, error = session.execution.rested, newest.error if newest is not None else None
+    if rest not in {"failed", "idle"} or error is None:
+        return None
+    return _REMEDIES.get(error.code or "")
 
 
 def _explain(

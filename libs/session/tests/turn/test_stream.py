@@ -64,8 +64,8 @@ def text_ended(id_: str, text: str) -> TextEnded:
     return TextEnded(assistant_message_id="msg_a", text_id=id_, text=text)
 
 
-def step_failed(message: str, *, raised: bool | None = None) -> StepFailed:
-    error = ErrorInfo(message=message)
+def step_failed(message: str, *, raised: bool | None = None, code: str | None = None) -> StepFailed:
+    error = ErrorInfo(message=message, code=code)
     return StepFailed(assistant_message_id="msg_a", error=error, raised=raised)
 
 
@@ -148,7 +148,10 @@ def test_a_raised_failure_closes_partial_text_before_the_step_fails() -> None:
     """D-10: what was said is kept with its partial value."""
     events = published(TextStart("t"), TextChunk("t", "par"), FAILED)
 
-    assert events[2:] == (text_ended("t", "par"), step_failed("it broke", raised=True))
+    assert events[2:] == (
+        text_ended("t", "par"),
+        step_failed("it broke", raised=True, code="server-error"),
+    )
 
 
 def test_an_interrupted_turn_keeps_what_was_said() -> None:
@@ -223,14 +226,17 @@ def test_a_provider_error_before_any_content_still_creates_the_assistant() -> No
     for in_stream in (True, False):
         failure = ProviderFailure("overloaded", "busy", in_stream=in_stream)
 
-        assert published(failure) == (STARTED, step_failed("busy", raised=not in_stream or None))
+        assert published(failure) == (
+            STARTED,
+            step_failed("busy", raised=not in_stream or None, code="overloaded"),
+        )
 
 
 def test_nothing_counts_after_a_provider_error() -> None:
     """D-28: what still arrives is drained and ignored."""
     events = published(ProviderFailure("unknown", "no", in_stream=True), TextStart("t"), STOP)
 
-    assert events == (STARTED, step_failed("no"))
+    assert events == (STARTED, step_failed("no", code="unknown"))
 
 
 def test_a_stream_that_ends_without_a_finish_fails_its_step() -> None:
@@ -280,7 +286,7 @@ def test_a_violation_can_still_be_published_as_a_failure() -> None:
 
     assert received(stream, FAILED) == (
         text_ended("t", "par"),
-        step_failed("it broke", raised=True),
+        step_failed("it broke", raised=True, code="server-error"),
     )
 
 

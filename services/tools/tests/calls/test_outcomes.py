@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, RootModel
 
-from fairlead_schema.events import ToolSucceeded
+from fairlead_schema.events import ToolFailed, ToolSucceeded
 from fairlead_schema.tools.content import TextContent
 from fairlead_tools.registry.tool import CallContext, CallFailed
 from services.tools.tests.conftest import (
@@ -137,6 +137,8 @@ async def test_a_call_that_takes_too_long_is_cancelled_from_outside(harness: Har
     await harness.call(echo_tool)
 
     assert await harness.serve_all() == ["Tool execution failed: timed out after 0.01 s"]
+    (failed,) = [event for event in await harness.events() if isinstance(event, ToolFailed)]
+    assert failed.error.outcome == "unknown"
     assert gate.cancelled == 1
 
 

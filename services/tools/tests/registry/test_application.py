@@ -241,6 +241,7 @@ async def test_no_answer_in_time_leaves_the_outcome_unknown(
     (message,) = await application.serve_all()
     assert message == f"double did not answer: its outcome is unknown. {ending}"
     assert len(bodies) == 1
+    assert [failure.error.outcome for failure in await failures(application)] == ["unknown"]
 
 
 async def test_another_schema_makes_a_call_stale_and_the_same_does_not(
@@ -396,6 +397,11 @@ async def test_a_tenant_registers_so_many_and_no_more(
 
     assert refusal["error"]["_tag"] == "TooManyError"
     assert "data" in await application.ask("register", {**DOUBLE, "description": "changed"})
+
+
+async def failures(application: ApplicationTools) -> list[ToolFailed]:
+    events = await application.harness.events()
+    return [event for event in events if isinstance(event, ToolFailed)]
 
 
 async def queue_call(application: ApplicationTools, **change: object) -> ToolTask:
@@ -744,10 +750,9 @@ async def test_a_queued_call_that_nobody_answers_is_settled_when_its_time_is_up(
     await application.harness.put()
     await application.serve_all()
 
-    (failure,) = [
-        event for event in await application.harness.events() if isinstance(event, ToolFailed)
-    ]
+    (failure,) = await failures(application)
     assert "its outcome is unknown" in failure.error.message
+    assert failure.error.outcome == "unknown"
     late = await application.ask("settle", _settlement(task, output={"n": 8}))
     assert late["error"]["_tag"] == "ConflictError"
 

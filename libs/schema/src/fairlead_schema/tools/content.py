@@ -53,6 +53,10 @@ class ErrorInfo(Model):
 
     type: Literal["unknown"] = "unknown"
     message: str
+    code: str | None = None
+    """Why a provider's turn failed, as a word for programs: the kind of the failure."""
+    outcome: Literal["unknown"] | None = None
+    """`unknown`: nobody knows whether the call had its effect, or how far the provider's turn came."""
 
 
 class Executor(Model):

@@ -26,7 +26,7 @@ from fairlead_session.execution.ownership import ProcessLife
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_session.fold.calls import find_call, start_call
 from fairlead_session.people.pending import pending_ask
-from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.calls import UnsettledCall, may_have_effect
 from fairlead_session.state.session import Session
 
 
@@ -95,6 +95,8 @@ class Failed:
 
     message: str
     facts: tuple[SessionEvent, ...] = ()
+    unseen: bool = False
+    """Nobody saw how the run ended. Unless the call is `pure`, its outcome is unknown."""
 
 
 Outcome: TypeAlias = Succeeded | Failed
@@ -105,13 +107,14 @@ ProgressReport: TypeAlias = tuple[Mapping[str, Any], tuple[ToolContent, ...]]
 HaltReason: TypeAlias = Literal["interrupted", "lost"]
 """Why a run must stop: the session was interrupted or purged, or another worker has the call."""
 
-INTERRUPTED = Failed(INTERRUPTED_TOOL)
+INTERRUPTED = Failed(INTERRUPTED_TOOL, unseen=True)
 
 # A call that ends its workers must not go through the whole pool, worker by worker.
 STARTS_MAX: Final = 3
 WORKERS_DIED: Final = Failed(
     f"{STARTS_MAX} workers started this call and none of them finished it, so it is not started "
-    "again. The call may be too much for a worker: try a smaller part, or another way."
+    "again. The call may be too much for a worker: try a smaller part, or another way.",
+    unseen=True,
 )
 
 
@@ -265,7 +268,10 @@ def failure_event(call: UnsettledCall, outcome: Failed) -> ToolFailed | ShellEnd
     return ToolFailed(
         assistant_message_id=call.assistant_message_id,
         call_id=call.call_id,
-        error=ErrorInfo(message=outcome.message),
+        error=ErrorInfo(
+            message=outcome.message,
+            outcome="unknown" if outcome.unseen and may_have_effect(call) else None,
+        ),
         provider=Executor(),
     )
 

@@ -1,9 +1,14 @@
 """Overflow: what follows when a provider says that a prompt does not fit its model."""
 
+from typing import Final
+
 from fairlead_schema.events import SessionEvent, StepFailed, StepStarted
+from fairlead_schema.provider.events import FailureKind
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_session.compaction.compaction import TRIES_MAX, Window
 from fairlead_session.state.session import Session
+
+OVERFLOW: Final[FailureKind] = "context-overflow"
 
 
 def can_recover_overflow(session: Session, window: Window) -> bool:
@@ -32,7 +37,7 @@ def fail_overflowed_step(session: Session) -> tuple[SessionEvent, ...]:
     )
     failed = StepFailed(
         assistant_message_id=attempt.assistant_message_id,
-        error=ErrorInfo(message=attempt.overflow.message),
+        error=ErrorInfo(message=attempt.overflow.message, code=OVERFLOW),
         raised=None if attempt.overflow.in_stream else True,
     )
     return (started, failed)

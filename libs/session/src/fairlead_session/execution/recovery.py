@@ -1,5 +1,6 @@
 """Recovery: settle the work that a dead owner, a stop or an unusable answer left open."""
 
+from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
 
 from fairlead_schema.catalog import Tokens
@@ -20,7 +21,7 @@ from fairlead_schema.message import AssistantMessage, ReasoningBlock, ToolBlock
 from fairlead_schema.permission import QuestionInfo, QuestionOption, QuestionRequest
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.people.pending import close_asks
-from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.calls import UnsettledCall, may_have_effect
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import Attempt
 from fairlead_session.turn.step_end import end_step
@@ -57,10 +58,10 @@ def settle_attempt(
     assistant = session.transcript.find(attempt.assistant_message_id)
     if not attempt.started or not isinstance(assistant, AssistantMessage):
         return recovered
-    failed = StepFailed(
-        assistant_message_id=assistant.id, error=ErrorInfo(message=INTERRUPTED_TURN)
-    )
-    return (*close_message(assistant, attempt.open_texts), failed, *recovered)
+    error = ErrorInfo(message=INTERRUPTED_TURN, outcome="unknown")
+    failed = StepFailed(assistant_message_id=assistant.id, error=error)
+    closed = close_message(assistant, attempt.open_texts, session.calls)
+    return (*closed, failed, *recovered)
 
 
 def stop_open_work(session: Session) -> tuple[SessionEvent, ...]:
@@ -72,9 +73,10 @@ def stop_open_work(session: Session) -> tuple[SessionEvent, ...]:
 
 
 def close_message(
-    assistant: AssistantMessage, open_texts: tuple[str, ...]
+    assistant: AssistantMessage, open_texts: tuple[str, ...], local: Iterable[UnsettledCall]
 ) -> tuple[SessionEvent, ...]:
     """Close every open block of a message, and fail every call in it that is not settled."""
+    started = {call.call_id: call for call in local if call.assistant_message_id == assistant.id}
     texts = tuple(
         TextEnded(assistant_message_id=assistant.id, text_id=text_id, text="")
         for text_id in open_texts
@@ -84,7 +86,9 @@ def close_message(
         for block in assistant.content
         if isinstance(block, ReasoningBlock) and block.time and block.time.completed is None
     )
-    calls = tuple(_fail_block(assistant, block) for block in _open_calls(assistant))
+    calls = tuple(
+        _fail_block(assistant, block, started.get(block.id)) for block in _open_calls(assistant)
+    )
     return (*texts, *reasonings, *calls)
 
 
@@ -121,7 +125,7 @@ def fail_unrecordable_turn(session: Session, why: str) -> tuple[SessionEvent, ..
     local = {call.call_id for call in session.calls if call.assistant_message_id == assistant.id}
     closed = tuple(
         event
-        for event in close_message(assistant, attempt.open_texts)
+        for event in close_message(assistant, attempt.open_texts, session.calls)
         if not (isinstance(event, ToolFailed) and event.call_id in local)
     )
     if not local:
@@ -176,7 +180,7 @@ def _interrupt_open_work(session: Session) -> tuple[SessionEvent, ...]:
     others = tuple(
         _interrupt_call(call) for call in session.calls if call.assistant_message_id != assistant.id
     )
-    closed = (*others, *close_message(assistant, attempt.open_texts))
+    closed = (*others, *close_message(assistant, attempt.open_texts, session.calls))
     if attempt.finished is not None:
         return (*closed, *end_step(attempt))
     error = ErrorInfo(message=INTERRUPTED_TURN)
@@ -191,9 +195,14 @@ def _open_calls(assistant: AssistantMessage) -> tuple[ToolBlock, ...]:
     )
 
 
-def _fail_block(assistant: AssistantMessage, block: ToolBlock) -> ToolFailed:
+def _fail_block(
+    assistant: AssistantMessage, block: ToolBlock, call: UnsettledCall | None = None
+) -> ToolFailed:
+    if call is not None:
+        return _fail_local(call)
     hosted = bool(block.provider and block.provider.executed)
-    return _fail_call(assistant.id, block.id, hosted=hosted)
+    ran = hosted and block.state.status == "running"
+    return _fail_call(assistant.id, block.id, hosted=hosted, is_unknown=ran)
 
 
 def _interrupt_call(call: UnsettledCall) -> ToolFailed | ShellEnded:
@@ -201,14 +210,21 @@ def _interrupt_call(call: UnsettledCall) -> ToolFailed | ShellEnded:
         return ShellEnded(
             message_id=call.assistant_message_id, call_id=call.call_id, output=INTERRUPTED_TOOL
         )
-    return _fail_call(call.assistant_message_id, call.call_id)
+    return _fail_local(call)
 
 
-def _fail_call(assistant_id: str, call_id: str, *, hosted: bool = False) -> ToolFailed:
+def _fail_local(call: UnsettledCall) -> ToolFailed:
+    unknown = may_have_effect(call)
+    return _fail_call(call.assistant_message_id, call.call_id, is_unknown=unknown)
+
+
+def _fail_call(
+    assistant_id: str, call_id: str, *, hosted: bool = False, is_unknown: bool
+) -> ToolFailed:
     return ToolFailed(
         assistant_message_id=assistant_id,
         call_id=call_id,
-        error=ErrorInfo(message=INTERRUPTED_TOOL),
+        error=ErrorInfo(message=INTERRUPTED_TOOL, outcome="unknown" if is_unknown else None),
         provider=Executor(executed=hosted),
     )
 

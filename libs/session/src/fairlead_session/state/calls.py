@@ -36,3 +36,8 @@ class UnsettledCall:
     """The call is in a queue: another service settles it before this time, or it expires."""
     by_person: bool = False
     """A person's own command. Its message is no assistant message, and no step waits for it."""
+
+
+def may_have_effect(call: UnsettledCall) -> bool:
+    """Whether a worker has begun the call, and beginning it may have changed something."""
+    return call.retry != "pure" and call.worker is not None

@@ -53,7 +53,12 @@ class Transcript:
 
     def open_assistant(self) -> AssistantMessage | None:
         """The newest assistant message, if no step has completed it."""
+        newest = self.newest_assistant()
+        return newest if newest is not None and newest.time.completed is None else None
+
+    def newest_assistant(self) -> AssistantMessage | None:
+        """The newest assistant message since the last compaction."""
         for line in reversed(self.lines):
             if isinstance(line.message, AssistantMessage):
-                return line.message if line.message.time.completed is None else None
+                return line.message
         return None

@@ -140,6 +140,8 @@ def _result(block: ToolBlock, *, keep: bool) -> tuple[ToolResultPart, ...]:
                 "content": [_content(item) for item in failed.content],
                 "structured": failed.structured,
             }
+            if failed.error.outcome is not None:
+                error["outcome"] = failed.error.outcome
             kind, value = "error", error
         case _:
             assert_never(block.state)

@@ -41,6 +41,7 @@ from fairlead_session.turn.stream_calls import Offer, ProtocolViolation, StreamC
 from fairlead_session.turn.usage import TokenPrice, cost, tokens
 
 NO_RESULT: Final = "Provider did not return a tool result"
+NO_FINISH: Final = "The provider's stream ended without finishing"
 
 StreamOutput: TypeAlias = tuple[tuple[SessionEvent, ...], Delta | None]
 
@@ -94,7 +95,8 @@ class TurnStream:
             case ProviderFailure():
                 self.failed = True
                 reason = INTERRUPTED_TOOL if event.in_stream else NO_RESULT
-                return self._fail(event.message, reason, raised=not event.in_stream), None
+                error = ErrorInfo(message=event.message, code=event.kind)
+                return self._fail(error, reason, raised=not event.in_stream), None
             case _:
                 assert_never(event)
 
@@ -105,7 +107,7 @@ class TurnStream:
             return ()
         if self.finish is None:
             self.failed = True
-            return self._fail("The provider's stream ended without finishing", NO_RESULT)
+            return self._fail(ErrorInfo(message=NO_FINISH), NO_RESULT)
         usage = tokens(self.finish.usage)
         price = cost(usage, self.price)
         before = (*self._start_step(), *self._blocks.flush(), *self._calls.fail_hosted(NO_RESULT))
@@ -125,7 +127,8 @@ class TurnStream:
             return ()
         self.failed = True
         closed = (*self._blocks.flush(), *self._calls.fail_uncalled(INTERRUPTED_TOOL))
-        return (*closed, *self._fail(INTERRUPTED_TURN, INTERRUPTED_TOOL, await_calls=False))
+        error = ErrorInfo(message=INTERRUPTED_TURN)
+        return (*closed, *self._fail(error, INTERRUPTED_TOOL, await_calls=False))
 
     def _start_step(self) -> tuple[SessionEvent, ...]:
         if self.started:
@@ -160,10 +163,9 @@ class TurnStream:
         )
 
     def _fail(
-        self, message: str, call_reason: str, *, await_calls: bool = True, raised: bool = False
+        self, error: ErrorInfo, call_reason: str, *, await_calls: bool = True, raised: bool = False
     ) -> tuple[SessionEvent, ...]:
         """Fail the step. While local calls are open, the step fails only after they are settled."""
-        error = ErrorInfo(message=message)
         before = (*self._start_step(), *self._blocks.flush(), *self._calls.fail_hosted(call_reason))
         if await_calls and self._calls.local:
             return (*before, self._finish_attempt("error", 0.0, Tokens(), error, raised=raised))

@@ -73,7 +73,7 @@ class StreamCalls:
         if refusal is None:
             return (called,)
         self._settled.add(event.id)
-        return (called, self._failure(event.id, refusal, Executor()))
+        return (called, self._failure(event.id, ErrorInfo(message=refusal), Executor()))
 
     def _refusal(self, tool: str) -> str | None:
         if self.offer.final:
@@ -111,7 +111,8 @@ class StreamCalls:
         provider = Executor(executed=True, metadata=event.metadata)
         if event.error:
             self._failed.add(event.id)
-            return (self._failure(event.id, _message(event.value), provider, event.value),)
+            error = ErrorInfo(message=_message(event.value))
+            return (self._failure(event.id, error, provider, event.value),)
         structured, content = _split_result(event.value)
         return (
             ToolSucceeded(
@@ -130,20 +131,22 @@ class StreamCalls:
             id_ for id_, call in self._called.items() if call.executed and id_ not in self._settled
         )
         self._settled.update(unsettled)
-        return tuple(self._failure(id_, message, Executor(executed=True)) for id_ in unsettled)
+        error = ErrorInfo(message=message, outcome="unknown")
+        return tuple(self._failure(id_, error, Executor(executed=True)) for id_ in unsettled)
 
     def fail_uncalled(self, message: str) -> tuple[SessionEvent, ...]:
         """Fail every input that never became a call."""
         uncalled = tuple(id_ for id_ in self.inputs if id_ not in self._called)
-        return tuple(self._failure(id_, message, Executor()) for id_ in uncalled)
+        error = ErrorInfo(message=message)
+        return tuple(self._failure(id_, error, Executor()) for id_ in uncalled)
 
     def _failure(
-        self, id_: str, message: str, provider: Executor, result: object = None
+        self, id_: str, error: ErrorInfo, provider: Executor, result: object = None
     ) -> ToolFailed:
         return ToolFailed(
             assistant_message_id=self.assistant_message_id,
             call_id=id_,
-            error=ErrorInfo(message=message),
+            error=error,
             result=result,
             provider=provider,
         )

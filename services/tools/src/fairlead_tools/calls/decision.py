@@ -39,7 +39,9 @@ from fairlead_tools.registry.tool import CallContext, CallFailed
 # How soon a request comes again for a call whose worker lives, and for one whose worker is silent.
 BUSY_RECHECK_S: Final = 1.0
 SILENT_RECHECK_S: Final = TOOL_DEADLINE_S / 4
-LATE: Final = Failed("The queued call was not answered in time: its outcome is unknown")
+LATE: Final = Failed(
+    "The queued call was not answered in time: its outcome is unknown", unseen=True
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.metrics import CALLS_RUNNING
 from fairlead_tools.registry.outcome import encode_output, error_text, tool_crash, tool_failure
 from fairlead_tools.registry.registry import PreparedCall
-from fairlead_tools.registry.tool import CallContext, CallFailed, Deferred, Result
+from fairlead_tools.registry.tool import CallContext, CallFailed, Deferred, OutcomeUnknown, Result
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,8 @@ class ToolRun:
             raise
         if self._timeout.done():
             await self._wait_for_cancellation(task)
-            return tool_crash(f"timed out after {self._prepared.tool.timeout_s:g} s")
+            reason = f"timed out after {self._prepared.tool.timeout_s:g} s"
+            return tool_crash(reason, unseen=True)
         if task.done():
             return self._outcome(task)
         task.cancel()
@@ -125,7 +126,7 @@ class ToolRun:
             return tool_crash("the tool cancelled itself")
         error = task.exception()
         if isinstance(error, CallFailed):
-            return tool_failure(str(error))
+            return tool_failure(str(error), unseen=isinstance(error, OutcomeUnknown))
         if error is not None:
             log.warning("tool crashed: its call fails", exc_info=error, extra=self._ids())
             return tool_crash(error_text(error))

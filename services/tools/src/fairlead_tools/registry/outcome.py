@@ -41,14 +41,18 @@ def encode_output(tool: Tool, returned: object, *, ignored: Sequence[str] = ()) 
     return Succeeded(structured=structured, content=content, facts=result.facts)
 
 
-def tool_crash(reason: str) -> Failed:
+def tool_crash(reason: str, *, unseen: bool = False) -> Failed:
     """A failure that the tool did not declare."""
-    return tool_failure(f"Tool execution failed: {reason}")
+    return tool_failure(f"Tool execution failed: {reason}", unseen=unseen)
 
 
-def tool_failure(message: str) -> Failed:
-    """A failure. Text that no log can hold is escaped, and a huge message is cut."""
-    return Failed(message[:MESSAGE_LENGTH_MAX].encode(errors="backslashreplace").decode())
+def tool_failure(message: str, *, unseen: bool = False) -> Failed:
+    """A failure. Text that no log can hold is escaped, and a huge message is cut.
+
+    `unseen` says that nobody saw how the run ended.
+    """
+    text = message[:MESSAGE_LENGTH_MAX].encode(errors="backslashreplace").decode()
+    return Failed(text, unseen=unseen)
 
 
 def error_text(error: BaseException) -> str:

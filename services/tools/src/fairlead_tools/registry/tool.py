@@ -34,6 +34,10 @@ class CallFailed(Exception):
     """A tool could not do what the call asks for. The model sees the message as it is."""
 
 
+class OutcomeUnknown(CallFailed):
+    """Nobody saw how the call ended. It may have had its effect."""
+
+
 Report: TypeAlias = Callable[[Mapping[str, Any], tuple[ToolContent, ...]], Awaitable[None]]
 """Reports progress: a structured value and content, stored at a bounded rate."""
 

@@ -23,7 +23,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
 from fairlead_service.supervise import Restarts, cancel_and_wait, supervise
-from fairlead_tools.registry.tool import CallFailed, Tool
+from fairlead_tools.registry.tool import CallFailed, OutcomeUnknown, Tool
 from fairlead_tools.servers import http, stdio
 from fairlead_tools.servers.hidden_values import Secrets
 from fairlead_tools.servers.limits import (
@@ -95,10 +95,10 @@ class ServerConnection:
             )
         except MCPError as error:
             if error.code in {CONNECTION_CLOSED, REQUEST_TIMEOUT}:
-                raise CallFailed(self._unknown(tool)) from error
+                raise OutcomeUnknown(self._unknown(tool)) from error
             raise CallFailed(str(error)) from error
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, TimeoutError) as error:
-            raise CallFailed(self._unknown(tool)) from error
+            raise OutcomeUnknown(self._unknown(tool)) from error
         except RuntimeError as error:
             # The library raises this for an output that does not fit its schema, and for a question.
             raise CallFailed(f"{tool} gave no usable result: {error}") from error

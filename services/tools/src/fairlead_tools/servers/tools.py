@@ -138,7 +138,7 @@ async def call_server(
     try:
         result = convert_result(await server.call(name, request.root))
     except CallFailed as error:
-        raise CallFailed(server.hide(str(error))) from None
+        raise type(error)(server.hide(str(error))) from None
     content = tuple(_without_secrets(server, item) for item in result.content or ())
     return replace(result, output=server.hide_in_result(result.output), content=content)
 

@@ -21,6 +21,7 @@ from fairlead_tools.registry.tool import (
     CallFailed,
     Deferred,
     InvalidTool,
+    OutcomeUnknown,
     Result,
     Tool,
 )
@@ -105,7 +106,7 @@ async def request_answer(
                 ) from error
             await asyncio.sleep(pause_s)
         except LogUnavailable as error:
-            raise CallFailed(unknown_outcome(record.name, record.retry)) from error
+            raise OutcomeUnknown(unknown_outcome(record.name, record.retry)) from error
         else:
             return result_from_bytes(record.name, answer)
     raise AssertionError("the last pause raises")
@@ -120,7 +121,7 @@ async def enqueue_call(
     try:
         await eventlog.work.put(record.subject, body, once=context.key)
     except LogUnavailable as error:
-        raise CallFailed(unknown_outcome(record.name, record.retry)) from error
+        raise OutcomeUnknown(unknown_outcome(record.name, record.retry)) from error
     return Deferred(until)
 
 
