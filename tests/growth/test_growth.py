@@ -72,9 +72,9 @@ def list_questions(sessions: int) -> Iterator[tuple[str, Question]]:
     middle = SessionAnchor(sessions // 2, "ses_")
 
     def listed(
-        name: str, order: Order = "desc", *, at: SessionAnchor | None = None, **by: str
+        name: str, order: Order = "desc", *, at: SessionAnchor | None = None, **by: object
     ) -> Question:
-        wanted = SessionFilter(**by)
+        wanted = SessionFilter(**by)  # type: ignore[arg-type]  # each filter has its type
         parameters = list_parameters(TENANT, wanted, order=order, after=at, limit=50)
         return Question(list_statement(name, wanted, order), parameters)
 
@@ -87,6 +87,9 @@ def list_questions(sessions: int) -> Iterator[tuple[str, Question]]:
     yield "list: of a rare directory", listed("sessions", directory="/rare", at=middle)
     yield "list: of a workspace", listed("sessions", workspace="wrk_rare")
     yield "list: project and directory", listed("sessions", project="rare", directory="/rare")
+    yield "list: of archived sessions", listed("sessions", archived="only")
+    yield "list: without children", listed("sessions", roots=True)
+    yield "list: children of a session", listed("sessions", parent="ses_00000006")
     yield "search: a common word", listed("sessions_near", search="session")
     yield "search: a rare word, near", listed("sessions_near", search="zebra")
     yield "search: a rare word", listed("sessions_by_title", search="zebra")

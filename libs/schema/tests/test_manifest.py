@@ -44,6 +44,7 @@ NOTICES = {
     "budget.set",
     "session.created",
     "session.archived",
+    "session.unarchived",
     "session.purged",
     "input.cancelled",
     "input.edited",

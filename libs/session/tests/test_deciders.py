@@ -121,6 +121,7 @@ COMMANDS: Final[dict[str, Decider]] = {
     "model": lambda session: commands.switch_model(session, "msg_model", MODEL),
     "move": lambda session: commands.move(session, LocationRef(directory="/there")),
     "archive": commands.archive,
+    "unarchive": commands.unarchive,
     "admit": lambda session: admission.admit(session, "msg_1", Prompt(text="hello"), "steer"),
     "admit later": lambda session: admission.admit(
         session, "msg_2", Prompt(text="hi"), "queue", resume=False

@@ -1,10 +1,19 @@
 """The public face of a session."""
 
 import pytest
-from libs.session.tests.conftest import CREATED, MODEL, given, ms
+from libs.session.tests.conftest import CREATED, MODEL, claimed, dispatched, given, ms, step_started
 
-from fairlead_schema.events import ModelSwitched, SessionArchived, SessionMoved
+from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.events import (
+    ChildFinished,
+    CompactionUsed,
+    ModelSwitched,
+    SessionArchived,
+    SessionMoved,
+    StepEnded,
+)
 from fairlead_schema.location import LocationRef
+from fairlead_schema.session_info import ChildrenUsage, ModelUsage
 from fairlead_session.info import info
 
 
@@ -51,3 +60,29 @@ def test_a_session_that_was_never_created_has_no_face() -> None:
     """A-10: there is nothing to show."""
     with pytest.raises(AssertionError, match="created"):
         info(given())
+
+
+def test_what_a_session_used_is_told_by_model_and_for_its_sub_agents() -> None:
+    """P-28, D17: compactions count, a variant is no other model, and children stand apart."""
+    slow = ModelRef(provider_id="acme", id="slow")
+    used = CompactionUsed(message_id="msg_c", model=slow, cost=0.5, tokens=Tokens(input=7))
+    ended = StepEnded(
+        assistant_message_id="msg_a", finish="stop", cost=0.25, tokens=Tokens(output=3)
+    )
+    child = ChildFinished(session_id="ses_child", cost=2.0, tokens=90)
+    session = given(CREATED, claimed(), dispatched(), step_started(), ended, used, used, child)
+
+    told = info(session)
+
+    assert told.models == (
+        ModelUsage(model=MODEL, requests=1, cost=0.25, tokens=Tokens(output=3)),
+        ModelUsage(model=slow, requests=2, cost=1.0, tokens=Tokens(input=14)),
+    )
+    assert (told.cost, told.tokens) == (1.25, Tokens(input=14, output=3))
+    assert told.children == ChildrenUsage(cost=2.0, tokens=90)
+
+
+def test_a_session_without_use_tells_none() -> None:
+    told = info(given(CREATED))
+
+    assert (told.models, told.children, told.summary) == (None, None, None)

@@ -153,7 +153,7 @@ def project(read: MemoryReadModel) -> Project:
         session = SessionInfo(
             id=session_id,
             project_id=fields.pop("project_id", "global"),
-            time=SessionTime(created=created, updated=created),
+            time=fields.pop("time", SessionTime(created=created, updated=created)),
             title=fields.pop("title", "A session"),
             location=fields.pop("location", LOCATION),
             **fields,

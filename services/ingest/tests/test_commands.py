@@ -1,6 +1,7 @@
 """Commands to a session that exists: at most one event each, and a wake where one is needed."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
+from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
@@ -17,9 +19,10 @@ from fairlead_ingest.verbs.execution.resume import resume
 from fairlead_ingest.verbs.input.cancel import cancel
 from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
+from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.input.skill import skill
 from fairlead_ingest.verbs.profile.agent import agent
-from fairlead_ingest.verbs.profile.archive import archive
+from fairlead_ingest.verbs.profile.archive import archive, unarchive
 from fairlead_ingest.verbs.profile.delete import delete
 from fairlead_ingest.verbs.profile.get import get
 from fairlead_ingest.verbs.profile.model import model
@@ -33,6 +36,7 @@ from fairlead_schema.commands.session import (
     SwitchModel,
 )
 from fairlead_schema.errors import (
+    Conflict,
     InvalidRequest,
     ProviderNotFound,
     ServiceUnavailable,
@@ -44,11 +48,14 @@ from fairlead_schema.events import (
     CompactionRequested,
     ExecutionClaimed,
     ExecutionReleased,
+    InterruptRequested,
     ModelSwitched,
+    PromptAdmitted,
     PromptPromoted,
     ResumeRequested,
     SessionArchived,
     SessionMoved,
+    SessionUnarchived,
 )
 from fairlead_schema.model import InputModel
 from fairlead_schema.prompt import Prompt
@@ -56,6 +63,7 @@ from services.ingest.tests.conftest import (
     append_events,
     create_session,
     events,
+    prompt_command,
     wakes,
 )
 
@@ -73,6 +81,7 @@ VERBS: list[tuple[Callable[[CommandContext, str, Any], Awaitable[object]], Input
     (compact, COMMAND),
     (skill, COMMAND),
     (archive, COMMAND),
+    (unarchive, COMMAND),
     (delete, COMMAND),
     (pending, COMMAND),
     (get, COMMAND),
@@ -197,6 +206,109 @@ async def test_a_session_is_archived_once(context: CommandContext, eventlog: Eve
 
     assert await types_after_creation(eventlog) == [SessionArchived]
     assert (await get(context, "default", COMMAND)).time.archived is not None
+
+
+async def test_archiving_interrupts_a_running_turn(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    """D16: in one commit with the archiving, and somebody makes sure that it stops."""
+    await create_session(context)
+    await append_events(eventlog, CLAIMED)
+
+    await archive(context, "default", COMMAND)
+    await context.waker.shutdown()
+
+    assert await types_after_creation(eventlog) == [
+        ExecutionClaimed,
+        InterruptRequested,
+        SessionArchived,
+    ]
+
+
+async def test_an_archived_session_refuses_work_and_keeps_its_receipts(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    """D16: nothing new is written; an exact retry gets its receipt; unarchived it goes on."""
+    await create_session(context)
+    hello = prompt_command(id="msg_1", resume=False)
+    receipt = await prompt(context, "default", hello)
+    await archive(context, "default", COMMAND)
+    written = await types_after_creation(eventlog)
+
+    for refused in (
+        resume(context, "default", COMMAND),
+        compact(context, "default", COMMAND),
+        prompt(context, "default", prompt_command()),
+    ):
+        with pytest.raises(Conflict, match="archived"):
+            await refused
+    assert await prompt(context, "default", prompt_command(id="msg_1")) == receipt
+    assert await types_after_creation(eventlog) == written
+
+    await eventlog.status.finalise(SessionUnarchived.level)
+    for _ in range(2):
+        await unarchive(context, "default", COMMAND)
+    await prompt(context, "default", prompt_command())
+    assert await types_after_creation(eventlog) == [*written, SessionUnarchived, PromptAdmitted]
+    assert (await get(context, "default", COMMAND)).time.archived is None
+
+
+async def test_nobody_unarchives_before_the_upgrade_is_finalised(
+    context: CommandContext,
+) -> None:
+    """A13: an older release cannot read the event."""
+    await create_session(context)
+    await archive(context, "default", COMMAND)
+
+    with pytest.raises(Conflict, match="finalise"):
+        await unarchive(context, "default", COMMAND)
+
+
+@pytest.mark.parametrize(
+    ("answer", "refused"),
+    [
+        ({"data": {"isDirectory": False}}, True),
+        ({"data": {"isDirectory": True}}, False),
+        ({"data": {"observations": []}}, False),
+        ({"error": {"_tag": "UnknownError", "message": "broken"}}, False),
+        (None, False),
+    ],
+)
+async def test_a_move_to_a_directory_that_is_not_there_is_refused(
+    context: CommandContext, eventlog: EventLog, answer: dict[str, Any] | None, *, refused: bool
+) -> None:
+    """D17: the tools service knows. Without its answer the move is accepted."""
+    await create_session(context)
+    if answer is not None:
+        requests = eventlog.requests
+        assert isinstance(requests, MemoryRequests)
+
+        async def look(body: bytes) -> bytes:
+            question = json.loads(body)
+            assert (question["location"]["directory"], question["withDirectory"]) == ("/no", True)
+            return json.dumps(answer).encode()
+
+        requests.answerers["fairlead.observe.default"] = look
+
+    if refused:
+        with pytest.raises(InvalidRequest, match="no directory /no") as refusal:
+            await move(context, "default", move_session("/no"))
+        assert refusal.value.body.field == "location.directory"
+    else:
+        await move(context, "default", move_session("/no"))
+
+    moved = [] if refused else [SessionMoved]
+    assert await types_after_creation(eventlog) == moved
+
+
+async def test_a_session_shows_its_effective_agent_and_model(context: CommandContext) -> None:
+    """D17: the defaults, if nobody has chosen."""
+    await create_session(context)
+
+    told = await get(context, "default", COMMAND)
+
+    assert told.model is not None
+    assert (told.agent, told.model.id, told.model.variant) == ("build", "fast", "default")
 
 
 async def test_resume_is_written_and_woken(context: CommandContext, eventlog: EventLog) -> None:

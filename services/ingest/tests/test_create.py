@@ -130,7 +130,7 @@ async def test_sessions_of_two_tenants_are_two_sessions(context: CommandContext)
     ours = await create(context, "ours", create_command(id="ses_1", agent="plan"))
     theirs = await create(context, "theirs", create_command(id="ses_1"))
 
-    assert (ours.agent, theirs.agent) == ("plan", None)
+    assert (ours.agent, theirs.agent) == ("plan", "build")
 
 
 async def test_an_unknown_agent_is_refused(context: CommandContext, eventlog: EventLog) -> None:

@@ -28,6 +28,8 @@ class SessionRows:
     session: SessionInfo
     seq: int
     owner: str | None = None
+    asked_for: bool = False
+    """Somebody prompted the session, and no runner has taken it yet."""
     broken: str | None = None
     epoch: int = 0
     messages: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -72,7 +74,7 @@ class MemoryReadModel:
 
     async def active(self, tenant: TenantId) -> Sequence[SessionId]:
         self._check_available()
-        owned = (at for at, stored in self.rows.items() if stored.owner is not None)
+        owned = (at for at, stored in self.rows.items() if stored.owner or stored.asked_for)
         return sorted(at.session_id for at in owned if at.tenant == tenant)
 
     async def message(self, at: Address, message_id: MessageId) -> Message | None:
@@ -159,7 +161,13 @@ def _matches(session: SessionInfo, wanted: SessionFilter) -> bool:
         (wanted.workspace, session.location.workspace_id),
         (wanted.directory, session.location.directory),
         (wanted.project, session.project_id),
+        (wanted.parent, session.parent_id),
     )
+    archived = session.time.archived is not None
+    if archived != (wanted.archived == "only") and wanted.archived != "include":
+        return False
+    if wanted.roots and session.parent_id is not None:
+        return False
     if any(expected is not None and expected != actual for expected, actual in pairs):
         return False
     return wanted.search is None or wanted.search.lower() in session.title.lower()

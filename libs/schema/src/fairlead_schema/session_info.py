@@ -15,8 +15,34 @@ class SessionTime(Model):
     archived: int | None = None
 
 
+class ModelUsage(Model):
+    """What a session has used of one model, compactions and titles included."""
+
+    model: ModelRef
+    requests: int
+    cost: float
+    tokens: Tokens
+
+
+class ChildrenUsage(Model):
+    """What the sub-agents of a session have used, with all sessions below them."""
+
+    cost: float
+    tokens: int
+
+
+class ChangeSummary(Model):
+    """The files and lines that the tools of a session have changed."""
+
+    files: int
+    additions: int
+    deletions: int
+    more: bool | None = None
+    """True: there are more files than were counted."""
+
+
 class SessionInfo(Model):
-    """One session in a listing or on its own page."""
+    """One session in a listing or on its own page. `cost` and `tokens` leave out its children."""
 
     id: SessionId
     parent_id: SessionId | None = None
@@ -30,3 +56,6 @@ class SessionInfo(Model):
     location: LocationRef
     subpath: str | None = None
     revert: RevertState | None = None
+    models: tuple[ModelUsage, ...] | None = None
+    children: ChildrenUsage | None = None
+    summary: ChangeSummary | None = None

@@ -92,7 +92,13 @@ def explain(session: Session) -> Explanation:
             session, ("running", code), reason, waiting, owner=session.execution.owner.runner
         )
     if profile.archived is not None:
-        return _explain(session, ("archived", "archived"), "The session is archived.", waiting)
+        return _explain(
+            session,
+            ("archived", "archived"),
+            "The session is archived.",
+            waiting,
+            next_="unarchive it to go on",
+        )
     if session.execution.interrupted:
         reason = "It was interrupted, and what is open waits for a runner to settle it."
         return _explain(session, ("queued", "stopping"), reason, waiting, next_=_NEXT_RUNNER)

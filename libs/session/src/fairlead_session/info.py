@@ -1,7 +1,9 @@
 """A session as readers see it: from its folded state, or from a stored description."""
 
-from fairlead_schema.session_info import SessionInfo, SessionTime
+from fairlead_schema.session_info import ChildrenUsage, SessionInfo, SessionTime
+from fairlead_session.state.file_changes import change_summary
 from fairlead_session.state.session import Session
+from fairlead_session.state.usage import ChildUsage
 
 
 def info(session: Session) -> SessionInfo:
@@ -23,8 +25,18 @@ def info(session: Session) -> SessionInfo:
         location=profile.location,
         subpath=profile.subpath,
         revert=profile.revert,
+        models=session.usage.models or None,
+        children=children_usage(session.usage.children),
+        summary=change_summary(session.file_changes),
     )
     return client_session(described)
+
+
+def children_usage(children: ChildUsage) -> ChildrenUsage | None:
+    """What the sub-agents have used, as readers see it; None if there is nothing to tell."""
+    if not children.cost and not children.tokens:
+        return None
+    return ChildrenUsage(cost=children.cost, tokens=children.tokens)
 
 
 def client_session(stored: SessionInfo) -> SessionInfo:

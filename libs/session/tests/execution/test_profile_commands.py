@@ -1,5 +1,6 @@
 """Commands about the session itself: create, agent, model, location, archive, purge."""
 
+import pytest
 from libs.session.tests.conftest import (
     CREATED,
     INITIALISED,
@@ -24,25 +25,34 @@ from fairlead_schema.events import (
     PermissionAsked,
     PermissionReplied,
     SessionArchived,
+    SessionEvent,
     SessionMoved,
     SessionPurged,
     ToolCalled,
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import CallSource, PermissionRequest
+from fairlead_schema.prompt import Prompt
 from fairlead_schema.tools.content import Executor
 from fairlead_session.execution.commands import (
     SessionIdUsed,
+    SessionIsArchived,
     archive,
+    compact,
     create,
     move,
     purge,
+    resume,
     switch_agent,
     switch_model,
+    unarchive,
 )
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.info import info
+from fairlead_session.input.admission import admit
+from fairlead_session.input.shell import request_shell
+from fairlead_session.next_move import is_moving
 from fairlead_session.state.session import Session
 from fairlead_session.state.usage import Budget
 
@@ -103,6 +113,47 @@ def test_archiving_closes_asks_and_stops_their_calls() -> None:
     assert events == (rejected, InterruptRequested(), SessionArchived())
     after = then(session, *events)
     assert (after.asks.permissions, after.execution.interrupted) == ({}, True)
+
+
+@pytest.mark.parametrize(
+    "running",
+    [
+        (claimed(), dispatched()),
+        (admitted("msg_1"), claimed()),
+        (admitted("msg_1"),),
+    ],
+)
+def test_archiving_stops_what_runs_or_would_begin(running: tuple[SessionEvent, ...]) -> None:
+    """D16: an archived session does nothing more, and its inbox stays."""
+    session = given(CREATED, *running)
+
+    events = archive(session)
+
+    assert events == (InterruptRequested(), SessionArchived())
+    after = then(session, *events)
+    assert after.inbox.pending == session.inbox.pending
+    assert not after.execution.work_requested
+
+
+def test_an_archived_session_takes_no_work_until_it_is_unarchived() -> None:
+    """D16: prompts, resumes and compactions are refused; an exact retry gets its receipt."""
+    before = given(CREATED, admitted("msg_1"))
+    session = then(before, *archive(before))
+    refused = SessionIsArchived("ses_1")
+    hello = Prompt(text="hello")
+
+    assert admit(session, "msg_2", hello, "steer") == refused
+    assert admit(session, "msg_1", hello, "steer") == ()
+    assert (resume(session), compact(session)) == (refused, refused)
+    assert request_shell(session, "msg_3", "call_3", "ls", "build", pending_max=9) == refused
+    assert unarchive(before) == ()
+
+    back = then(session, *unarchive(session))
+
+    assert info(back).time.archived is None
+    assert not is_moving(back)
+    assert admit(back, "msg_2", hello, "steer") != refused
+    assert resume(back) != refused
 
 
 def test_commands_change_nothing_in_a_session_that_does_not_exist() -> None:

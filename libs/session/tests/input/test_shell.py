@@ -19,6 +19,7 @@ from libs.session.tests.conftest import (
 from fairlead_schema.events import (
     InputCancelled,
     InterruptRequested,
+    ResumeRequested,
     SessionEvent,
     ShellEnded,
     ShellRequested,
@@ -140,7 +141,7 @@ def test_the_command_of_a_prompt_starts_just_before_its_promotion() -> None:
     session = given(CREATED, OF_PROMPT, admitted("msg_1", resume=False))
     assert not is_moving(session)
 
-    due = then(session, claimed(), INITIALISED, *resume(session))
+    due = then(session, claimed(), INITIALISED, ResumeRequested())
     move = next_move(due)
     assert isinstance(move, StartShells)
     after = then(due, *start_shells(move.shells), RUN, ENDED)

@@ -58,7 +58,7 @@ def test_a_resume_here_is_written_although_work_was_requested_there() -> None:
     session = imported(*OPEN)
 
     assert resume(session) == (ResumeRequested(),)
-    assert is_moving(then(session, *resume(session)))
+    assert is_moving(then(session, ResumeRequested()))
     assert compact(imported(*OPEN, CompactionRequested())) == (CompactionRequested(),)
 
 

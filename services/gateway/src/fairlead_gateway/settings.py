@@ -13,6 +13,7 @@ from fairlead_schema.commands.location_catalog import CommandInfo, ReferenceInfo
 from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.ids import TenantId
+from fairlead_schema.session_info import SessionInfo
 from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.command_catalog import list_commands, list_references
@@ -61,6 +62,8 @@ class GatewaySettings(BaseModel):
     providers: dict[str, ProviderConfig] = Field(default_factory=dict)
     list_commands: Callable[[tuple[SkillInfo, ...]], tuple[CommandInfo, ...]] = lambda _skills: ()
     references: tuple[ReferenceInfo, ...] = ()
+    with_defaults: Callable[[SessionInfo], SessionInfo] = lambda info: info
+    """Names the agent and the model of a session that names none."""
     quotas: Callable[[TenantId], QuotaLimits] = lambda _tenant: QuotaLimits()
     principal_quotas: Callable[[TenantId], QuotaLimits] = lambda _tenant: QuotaLimits()
 
@@ -117,6 +120,7 @@ class GatewaySettings(BaseModel):
             providers=config.provider,
             list_commands=partial(list_commands, config),
             references=list_references(config),
+            with_defaults=config.with_defaults,
             quotas=config.quotas,
             principal_quotas=config.principal_quotas,
         )

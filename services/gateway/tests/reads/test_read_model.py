@@ -62,6 +62,14 @@ SESSIONS = {
         location=LocationRef(directory="/b"),
     ),
 }
+ARCHIVED = SessionInfo(
+    id="ses_d",
+    parent_id="ses_a",
+    project_id="p3",
+    time=SessionTime(created=1, updated=3, archived=3),
+    title="archived",
+    location=LocationRef(directory="/d"),
+)
 AT = Address("default", "ses_a")
 SYSTEM_MESSAGES: dict[int, dict[str, Any]] = {
     seq: {"id": f"msg_t{seq}", "type": "system", "text": "update", "time": {"created": seq}}
@@ -81,6 +89,8 @@ def _twin() -> MemoryReadModel:
     read = MemoryReadModel()
     for session_id, session in SESSIONS.items():
         read.rows[Address("default", session_id)] = SessionRows(session, 9)
+    read.rows[Address("default", "ses_d")] = SessionRows(ARCHIVED, 9)
+    read.rows[Address("default", "ses_b")].asked_for = True
     rows = read.rows[AT]
     rows.owner = "run_1"
     rows.messages.update(MESSAGES)
@@ -97,11 +107,12 @@ def _twin() -> MemoryReadModel:
 async def _fill(dsn: str) -> None:
     async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
         await migrate(connection)
-        for session_id, session in SESSIONS.items():
+        for session_id, session in [*SESSIONS.items(), (ARCHIVED.id, ARCHIVED)]:
             await connection.execute(
                 "INSERT INTO projection.session (tenant, session_id, seq, position, project_id,"
-                " title, directory, workspace_id, tokens, created_at, updated_at, owner, parent_id)"
-                " VALUES ('default', %s, 9, 1, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                " title, directory, workspace_id, tokens, created_at, updated_at, owner, parent_id,"
+                " archived_at, work_requested, pending)"
+                " VALUES ('default', %s, 9, 1, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 (
                     session_id,
                     session.project_id,
@@ -113,6 +124,9 @@ async def _fill(dsn: str) -> None:
                     session.time.updated,
                     "run_1" if session_id == "ses_a" else None,
                     session.parent_id,
+                    session.time.archived,
+                    session_id == "ses_b",
+                    int(session_id == "ses_b"),
                 ),
             )
         for session_id, asks in ASKS.items():
@@ -187,9 +201,8 @@ async def test_a_session_is_read_with_its_progress(model: ReadModel) -> None:
 async def test_i26_sessions_are_ordered_by_creation_then_id(model: ReadModel) -> None:
     async def ids(anchor: SessionAnchor | None = None, *, up: bool = False, **by: str) -> list[str]:
         order: Order = "asc" if up else "desc"
-        sessions = await model.sessions(
-            "default", SessionFilter(**by), order=order, after=anchor, limit=2
-        )
+        wanted = SessionFilter(**by)  # type: ignore[arg-type]  # texts filter by texts
+        sessions = await model.sessions("default", wanted, order=order, after=anchor, limit=2)
         return [session.id for session in sessions]
 
     assert await ids() == ["ses_c", "ses_b"]
@@ -203,7 +216,24 @@ async def test_i26_sessions_are_ordered_by_creation_then_id(model: ReadModel) ->
     assert await ids(SessionAnchor(2, "ses_c"), search="er") == ["ses_a"]
     assert await ids(search="parser", project="p2") == await ids(search="parses") == []
     assert await ids(directory="/b", project="p2") == ["ses_c", "ses_b"]
-    assert await model.active("default") == ["ses_a"]
+    assert await model.active("default") == ["ses_a", "ses_b"]
+
+
+async def test_archived_sessions_and_children_are_listed_as_asked_for(model: ReadModel) -> None:
+    """D16, D17: archived ones are hidden, shown or alone; children of one, or none."""
+
+    async def ids(wanted: SessionFilter) -> list[str]:
+        found = await model.sessions("default", wanted, order="asc", after=None, limit=9)
+        return [session.id for session in found]
+
+    assert await ids(SessionFilter()) == ["ses_a", "ses_b", "ses_c"]
+    assert await ids(SessionFilter(archived="include")) == ["ses_a", "ses_d", "ses_b", "ses_c"]
+    assert await ids(SessionFilter(archived="only")) == ["ses_d"]
+    assert await ids(SessionFilter(archived="only", search="arch")) == ["ses_d"]
+    assert await ids(SessionFilter(search="arch")) == []
+    assert await ids(SessionFilter(roots=True)) == ["ses_a"]
+    assert await ids(SessionFilter(parent="ses_a")) == ["ses_b"]
+    assert await ids(SessionFilter(parent="ses_a", archived="include")) == ["ses_d", "ses_b"]
 
 
 async def test_messages_are_ordered_by_sequence(model: ReadModel) -> None:

@@ -55,6 +55,7 @@ COMMANDS = [
     Command("POST", "/compact", "compact"),
     Command("POST", "/shell", "shell"),
     Command("POST", "/skill", "skill"),
+    Command("POST", "/unarchive", "unarchive"),
     Command("DELETE", "", "archive"),
     Command("DELETE", "?purge=false", "archive"),
     Command("DELETE", "?purge=true", "delete"),

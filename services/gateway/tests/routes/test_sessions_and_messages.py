@@ -8,6 +8,7 @@ import pytest
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.location import LocationRef
+from fairlead_schema.session_info import SessionTime
 from services.gateway.tests.conftest import Append, Project
 
 Messages = Callable[[int], dict[int, dict[str, Any]]]
@@ -255,3 +256,28 @@ async def test_active_sessions_are_those_with_an_owner(
     answer = await client.get("/api/session/active")
 
     assert answer.json() == {"data": {"ses_a": {"type": "running"}}}
+
+
+async def test_archived_sessions_and_children_are_listed_when_asked_for(
+    client: httpx.AsyncClient, project: Project
+) -> None:
+    """D16, D17: and a cursor keeps what was asked for."""
+    for number, session_id in enumerate(("ses_a", "ses_b", "ses_c"), start=1):
+        archived = number if session_id == "ses_c" else None
+        time = SessionTime(created=number, updated=number, archived=archived)
+        project(session_id, parent_id="ses_a" if session_id == "ses_b" else None, time=time)
+
+    async def ids(**query: str) -> list[str]:
+        found, _cursor = await _ids(client, "/api/session", order="asc", **query)
+        return found
+
+    assert await ids() == ["ses_a", "ses_b"]
+    assert await ids(archived="true") == ["ses_a", "ses_b", "ses_c"]
+    assert await ids(archived="only") == ["ses_c"]
+    assert await ids(roots="true") == ["ses_a"]
+    assert await ids(parentID="ses_a") == ["ses_b"]
+    first, cursor = await _ids(client, "/api/session", archived="true", limit="1")
+    following, _cursor = await _ids(client, "/api/session", cursor=cursor["next"], limit="9")
+    assert (first, following) == (["ses_c"], ["ses_b", "ses_a"])
+    refused = await client.get("/api/session", params={"archived": "perhaps"})
+    assert (refused.status_code, refused.json()["field"]) == (400, "archived")

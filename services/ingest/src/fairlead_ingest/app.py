@@ -28,7 +28,7 @@ from fairlead_ingest.verbs.input.skill import skill
 from fairlead_ingest.verbs.people import approval, permission, question
 from fairlead_ingest.verbs.people.expire import expire
 from fairlead_ingest.verbs.profile.agent import agent
-from fairlead_ingest.verbs.profile.archive import archive
+from fairlead_ingest.verbs.profile.archive import archive, unarchive
 from fairlead_ingest.verbs.profile.create import create
 from fairlead_ingest.verbs.profile.delete import delete
 from fairlead_ingest.verbs.profile.get import get
@@ -78,6 +78,7 @@ class Ingest:
         self._serve("session.model", model)
         self._serve("session.move", move)
         self._serve("session.archive", archive)
+        self._serve("session.unarchive", unarchive)
         self._serve("session.delete", delete)
         self._serve("session.compact", compact)
         self._serve("session.budget", budget)

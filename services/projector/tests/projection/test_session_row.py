@@ -1,6 +1,6 @@
 """When a session has an owner and when a turn is owed."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,6 +10,7 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     AttemptDispatched,
     BudgetSet,
+    ChildFinished,
     CompactionFailed,
     CompactionRequested,
     CompactionUsed,
@@ -19,8 +20,10 @@ from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
     ResumeRequested,
+    SessionArchived,
     SessionCreated,
     SessionEvent,
+    SessionUnarchived,
     StepEnded,
     StepFailed,
     StepStarted,
@@ -32,8 +35,13 @@ from fairlead_schema.events.execution import RestReason
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Commit, ImportMark, decode, encode
+from fairlead_schema.session_info import ChildrenUsage
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor
+from fairlead_session.fold.evolve import evolve
+from fairlead_session.info import info
+from fairlead_session.state.file_changes import FileChanges
+from fairlead_session.state.session import Session
 
 if TYPE_CHECKING:
     from services.projector.tests.conftest import LogBuilder
@@ -310,3 +318,41 @@ def test_a_provider_that_paused_owes_the_rest(log_builder: "LogBuilder") -> None
     pause = ENDED.model_copy(update={"finish": "pause"})
 
     assert row_after(log_builder, CLAIMED, DISPATCHED, STARTED, pause, release("handover")).owed
+
+
+def test_a_row_counts_by_model_children_and_changed_files_like_the_fold(
+    log_builder: "LogBuilder",
+) -> None:
+    """P-28, D17: the row and the folded session tell the same."""
+    at: dict[str, Any] = {"assistant_message_id": "msg_a", "call_id": "c1"}
+    structured = {"resource": "a.py", "additions": 3, "deletions": 1}
+    slow = ModelRef(id="slow", provider_id="acme")
+    events = (
+        CREATED,
+        CLAIMED,
+        DISPATCHED,
+        STARTED,
+        ToolInputStarted(**at, name="write"),
+        ToolCalled(**at, tool="write", input={}, provider=Executor()),
+        ToolSucceeded(**at, structured=structured, content=(), provider=Executor()),
+        StepEnded(assistant_message_id="msg_a", finish="stop", cost=2, tokens=Tokens(input=5)),
+        CompactionUsed(message_id="msg_c", model=slow, cost=1, tokens=Tokens(output=1)),
+        ChildFinished(session_id="ses_2", cost=4, tokens=9),
+        SessionArchived(),
+        SessionUnarchived(),
+    )
+    entry = log_builder.commit(AT, *events)
+    row = row_changes.fold_batch({}, [log_entries.decode_entry(entry)]).sessions[AT]
+    session = Session(id="ses_1")
+    for recorded in decode(entry.payload).events:
+        session = evolve(session, recorded)
+    told = info(session)
+
+    assert row.models == told.models
+    assert [(usage.model.id, usage.requests, usage.cost) for usage in row.models] == [
+        ("fast", 1, 2),
+        ("slow", 1, 1),
+    ]
+    assert row.children == told.children == ChildrenUsage(cost=4, tokens=9)
+    assert row.file_changes == session.file_changes == FileChanges(("a.py",), 3, 1)
+    assert row.archived_at is None

@@ -69,10 +69,9 @@ async def test_everybody_who_asked_for_a_run_shares_its_failure_and_a_later_run_
     world.provider.replies.append(error_reply(400, "no"))
     await world.drain()
     failures = [event for event in await world.events() if isinstance(event, StepFailed)]
-    again = resume(await world.session())
-    assert again != ()
+    assert resume(await world.session()) == (ResumeRequested(),)
 
-    await world.write(*again)
+    await world.write(ResumeRequested())
     await world.drain()
 
     assert (len(failures), len(world.provider.requests)) == (1, 2)

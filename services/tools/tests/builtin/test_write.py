@@ -38,9 +38,9 @@ async def test_a_new_file_is_created_and_an_old_one_overwritten(tmp_path: Path) 
         "target": str(tmp_path / "sub/a.txt"),
         "resource": "sub/a.txt",
     }
-    assert first.structured == {**fields, "existed": False}
+    assert first.structured == {**fields, "existed": False, "additions": 1, "deletions": 0}
     assert text(first) == "Created sub/a.txt"
-    assert second.structured == {**fields, "existed": True}
+    assert second.structured == {**fields, "existed": True, "additions": 1, "deletions": 1}
     assert text(second) == "Wrote sub/a.txt"
     assert (tmp_path / "sub/a.txt").read_text() == "two"
     assert os.listdir(tmp_path / "sub") == ["a.txt"]  # noqa: PTH208

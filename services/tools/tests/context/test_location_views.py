@@ -173,3 +173,13 @@ async def test_a_loader_is_not_told_what_the_runner_knows(worker: Worker) -> Non
 
     assert len(asked) == 2
     assert all(set(question) == {"location", "tenant", "touched"} for question in asked)
+
+
+async def test_a_look_says_whether_the_directory_is_there(worker: Worker, tmp_path: Path) -> None:
+    """D17: ingest asks before a session moves there. Others do not ask."""
+    (tmp_path / "file").write_text("x")
+    for name, there in (("", True), ("gone", False), ("file", False)):
+        location = LocationRef(directory=str(tmp_path / name))
+        view = await worker.look(location=location, with_tools=False, with_directory=True)
+        assert view.is_directory is there
+    assert (await worker.look()).is_directory is None

@@ -106,7 +106,7 @@ def test_another_file_does_not_wait(tmp_path: Path) -> None:
     with (tmp_path / "held").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 
-        assert safe_write.write(at(tmp_path, "free"), b"y") is False
+        assert not safe_write.write(at(tmp_path, "free"), b"y").existed
 
     assert (tmp_path / "free").read_text() == "y"
 
@@ -264,7 +264,10 @@ def test_without_nameless_files_a_draft_has_a_hidden_name(
     monkeypatch.setattr(draft, "_NAMELESS", 0)
     place = resolve(str(tmp_path), "a.txt")
 
-    assert [safe_write.write(place, text) for text in (b"one", b"two")] == [False, True]
+    assert [safe_write.write(place, text) for text in (b"one", b"two")] == [
+        (False, None),
+        (True, b"one"),
+    ]
     with pytest.raises(FileExistsError):
         safe_write.create(place, b"three")
 

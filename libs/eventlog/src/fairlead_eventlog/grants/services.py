@@ -117,6 +117,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _DESCRIBE_ITSELF
     + _serve("ingest")
     + _ASK_TOTALS
+    + may.publish(f"{ROOT}.observe.*")
     + may.take(PROMPTS.name, "ingest")
     + may.read_last(PROMPTS.name)
     + may.publish(*RECEIPTS.subjects, *MESSAGES.subjects)

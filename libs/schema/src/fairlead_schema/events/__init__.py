@@ -58,6 +58,7 @@ from fairlead_schema.events.session import (
     SessionCreated,
     SessionMoved,
     SessionPurged,
+    SessionUnarchived,
 )
 from fairlead_schema.events.tools import (
     ToolCalled,
@@ -83,6 +84,7 @@ from fairlead_schema.events.turn import (
 SessionEvent: TypeAlias = (
     SessionCreated
     | SessionArchived
+    | SessionUnarchived
     | SessionPurged
     | BudgetSet
     | ChildFinished
@@ -190,6 +192,7 @@ __all__ = [
     "SessionEvent",
     "SessionMoved",
     "SessionPurged",
+    "SessionUnarchived",
     "ShellEnded",
     "ShellRequested",
     "ShellStarted",

@@ -27,6 +27,14 @@ class SessionArchived(Event):
     visibility: ClassVar[Visibility] = "notice"
 
 
+class SessionUnarchived(Event):
+    """The archived session is listed again and takes prompts."""
+
+    type: ClassVar[str] = "session.unarchived"
+    level: ClassVar[int] = 2
+    visibility: ClassVar[Visibility] = "notice"
+
+
 class SessionPurged(Event):
     """The session is erased. Only this event stays in its log, and no event follows.
 

@@ -14,6 +14,8 @@ class ObserveLocation(ObserveContext):
     with_tools: bool = False
     known_sample: str | None = None
     known_tools: str | None = None
+    with_directory: bool | None = None
+    """True: say whether the location is a directory that exists."""
 
 
 class LocationView(Model):
@@ -26,3 +28,4 @@ class LocationView(Model):
     sample_hash: str | None = None
     tools: tuple[ToolInfo, ...] | None = None
     tools_hash: str | None = None
+    is_directory: bool | None = None

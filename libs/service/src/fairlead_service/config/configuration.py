@@ -17,6 +17,7 @@ from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.quota import QuotaLimits, QuotaPolicy
 from fairlead_schema.ids import TenantId
 from fairlead_schema.permission import PermissionRule
+from fairlead_schema.session_info import SessionInfo
 from fairlead_service.config.agents import DENY_ALL, AgentConfig, agents_in_force
 from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.commands import CommandConfig, CommandName
@@ -188,6 +189,11 @@ class Config(Section):
     def model_of(self, agent: str | None, chosen: ModelRef | None) -> ModelRef | None:
         """The model of a session: the chosen one, else the agent's own, else the default (O-33)."""
         return chosen or self.agent_model(agent) or self.model_ref()
+
+    def with_defaults(self, info: SessionInfo) -> SessionInfo:
+        """A session with the agent and the model that its next turn uses, if it names none."""
+        model = self.model_of(info.agent, info.model)
+        return info.model_copy(update={"agent": self.agent_name(info.agent), "model": model})
 
     def agent_model(self, agent: str | None) -> ModelRef | None:
         """The model that an agent has of its own, if it has one."""

@@ -20,6 +20,7 @@ from fairlead_schema.events import (
     SessionEvent,
     SessionMoved,
     SessionPurged,
+    SessionUnarchived,
 )
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
@@ -39,6 +40,13 @@ UNLIMITED = Budget()
 @dataclass(frozen=True, slots=True)
 class SessionIdUsed:
     """The session was purged. Its id is never used again."""
+
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class SessionIsArchived:
+    """Nobody works in an archived session. Somebody may unarchive it."""
 
     session_id: SessionId
 
@@ -85,18 +93,22 @@ def request_work(session: Session) -> Events:
     return (ResumeRequested(forced=False),) if waits else ()
 
 
-def resume(session: Session) -> Events:
+def resume(session: Session) -> Events | SessionIsArchived:
     """Run at least one turn. A turn that runs or is about to run is enough.
 
     The command also answers the question whether to continue after a crash.
     """
+    if is_archived(session):
+        return SessionIsArchived(session.id)
     if _turn_comes(session) and not session.execution.interrupted:
         return ()
     return (*withdraw_continue_question(session), ResumeRequested())
 
 
-def compact(session: Session) -> Events:
+def compact(session: Session) -> Events | SessionIsArchived:
     """Ask for a compaction, unless somebody did."""
+    if is_archived(session):
+        return SessionIsArchived(session.id)
     requested = session.execution.compaction_requested and not _is_imported(session)
     return () if requested else (CompactionRequested(),)
 
@@ -139,11 +151,20 @@ def move(session: Session, location: LocationRef) -> Events:
 
 
 def archive(session: Session) -> Events:
-    """Archive the session, once. Nobody answers asks there any more: they close, and work stops."""
-    if session.profile is None or session.profile.archived is not None:
+    """Archive the session, once. What runs or waits there stops, and asks close. The inbox stays."""
+    if session.profile is None or is_archived(session):
         return ()
-    stopped = interrupt(session) if close_asks(session) else ()
-    return (*stopped, SessionArchived())
+    return (*interrupt(session), SessionArchived())
+
+
+def unarchive(session: Session) -> Events:
+    """List the session again, and let it take prompts. This alone starts nothing."""
+    return (SessionUnarchived(),) if is_archived(session) else ()
+
+
+def is_archived(session: Session) -> bool:
+    """Whether the session is archived: lists leave it out, and it takes no prompt."""
+    return session.profile is not None and session.profile.archived is not None
 
 
 def purge(session: Session) -> Events:

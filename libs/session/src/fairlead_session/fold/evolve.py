@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from fairlead_schema.events import BudgetSet, SessionPurged, TodoUpdated
+from fairlead_schema.events import BudgetSet, SessionPurged, TodoUpdated, ToolSucceeded
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import (
@@ -24,6 +24,7 @@ from fairlead_session.fold import (
 )
 from fairlead_session.frozen import from_fields
 from fairlead_session.state.execution import Execution
+from fairlead_session.state.file_changes import FileChanges, changes_after
 from fairlead_session.state.session import Session
 from fairlead_session.state.usage import Budget
 
@@ -64,6 +65,13 @@ def _update_todos(_session: Session, event: TodoUpdated, _recorded: Recorded) ->
     return event.todos
 
 
+def _add_file_changes(session: Session, event: ToolSucceeded, _recorded: Recorded) -> FileChanges:
+    call = calls.find_call(session, event.assistant_message_id, event.call_id)
+    if call is None:
+        return session.file_changes
+    return changes_after(session.file_changes, call.tool, event.structured)
+
+
 _PARTS: Final[Mapping[str, Reducers[object]]] = {
     "profile": profile.REDUCERS,
     "inbox": inbox.REDUCERS,
@@ -79,6 +87,7 @@ _PARTS: Final[Mapping[str, Reducers[object]]] = {
     "compaction": compaction.REDUCERS,
     "requests": model_requests.REDUCERS,
     "usage": usage.REDUCERS,
+    "file_changes": {ToolSucceeded: _add_file_changes},
     "asks": asks.REDUCERS,
     "todos": {TodoUpdated: _update_todos},
     "read_directories": read_directories.REDUCERS,

@@ -16,6 +16,7 @@ from fairlead_schema.events import (
     SessionCreated,
     SessionEvent,
     SessionMoved,
+    SessionUnarchived,
     StepEnded,
 )
 from fairlead_schema.identity.principal import counted_principal
@@ -61,6 +62,10 @@ def _archive(session: Session, _event: SessionArchived, recorded: Recorded) -> C
     return _change(session, recorded, archived=recorded.time)
 
 
+def _unarchive(session: Session, _event: SessionUnarchived, recorded: Recorded) -> Change:
+    return _change(session, recorded, archived=None)
+
+
 def _move(session: Session, event: SessionMoved, recorded: Recorded) -> Change:
     return _change(session, recorded, location=event.location, subpath=event.subdirectory)
 
@@ -102,6 +107,7 @@ REDUCERS: Final[Reducers[Change]] = {
     BudgetSet: _touch,
     ChildFinished: _touch,
     SessionArchived: _archive,
+    SessionUnarchived: _unarchive,
     SessionMoved: _move,
     AgentSwitched: _switch_agent,
     ModelSwitched: _switch_model,

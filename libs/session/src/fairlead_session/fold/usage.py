@@ -2,18 +2,32 @@
 
 from typing import Final
 
+from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import BudgetSet, ChildFinished, CompactionUsed, StepEnded, ToolCalled
+from fairlead_schema.message import AssistantMessage
 from fairlead_schema.record import Recorded
 from fairlead_session.calls.child_ids import TASK, child_of
 from fairlead_session.fold import Reducers
 from fairlead_session.frozen import replace
 from fairlead_session.state.session import Session
-from fairlead_session.state.usage import Budget, ChildUsage, Usage
+from fairlead_session.state.usage import Budget, ChildUsage, Usage, add_model_usage
 
 
-def _spend(session: Session, event: StepEnded | CompactionUsed, _recorded: Recorded) -> Usage:
-    usage = session.usage
-    return replace(usage, cost=usage.cost + event.cost, tokens=usage.tokens.plus(event.tokens))
+def _end_step(session: Session, event: StepEnded, _recorded: Recorded) -> Usage:
+    message = session.transcript.find(event.assistant_message_id)
+    model = message.model if isinstance(message, AssistantMessage) else None
+    return _spend(session.usage, model, event.cost, event.tokens)
+
+
+def _compact(session: Session, event: CompactionUsed, _recorded: Recorded) -> Usage:
+    return _spend(session.usage, event.model, event.cost, event.tokens)
+
+
+def _spend(usage: Usage, model: ModelRef | None, cost: float, tokens: Tokens) -> Usage:
+    models = usage.models
+    if model is not None:
+        models = add_model_usage(models, model, cost, tokens)
+    return replace(usage, cost=usage.cost + cost, tokens=usage.tokens.plus(tokens), models=models)
 
 
 def _set_budget(session: Session, event: BudgetSet, _recorded: Recorded) -> Usage:
@@ -41,8 +55,8 @@ def _expect_child(session: Session, event: ToolCalled, _recorded: Recorded) -> U
 
 
 REDUCERS: Final[Reducers[Usage]] = {
-    StepEnded: _spend,
-    CompactionUsed: _spend,
+    StepEnded: _end_step,
+    CompactionUsed: _compact,
     BudgetSet: _set_budget,
     ChildFinished: _count_child,
     ToolCalled: _expect_child,

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from fairlead_schema.events import PromptAdmitted, SessionEvent
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery, Prompt, Receipt
-from fairlead_session.execution.commands import request_work
+from fairlead_session.execution.commands import SessionIsArchived, is_archived, request_work
 from fairlead_session.input.fingerprint import fingerprint
 from fairlead_session.state.session import Session
 
@@ -35,7 +35,7 @@ class TurnNotRunning:
     running: MessageId | None
 
 
-AdmissionRefusal: TypeAlias = MessageIdInUse | TurnNotRunning | InboxFull
+AdmissionRefusal: TypeAlias = MessageIdInUse | TurnNotRunning | InboxFull | SessionIsArchived
 
 
 def admit(  # noqa: PLR0913 - a prompt and its options
@@ -58,9 +58,11 @@ def admit(  # noqa: PLR0913 - a prompt and its options
         equal = admission.fingerprint == fingerprint(prompt) and admission.delivery == delivery
         if admission.cancelled or not equal:
             return MessageIdInUse(message_id)
-        return request_work(session) if resume else ()
+        return request_work(session) if resume and not is_archived(session) else ()
     if message_id in session.transcript.message_ids:
         return MessageIdInUse(message_id)
+    if is_archived(session):
+        return SessionIsArchived(session.id)
     attempt = session.turn.attempt
     running = attempt.assistant_message_id if attempt else None
     if expected_turn is not None and expected_turn != running:

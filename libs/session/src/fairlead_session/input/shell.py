@@ -1,10 +1,15 @@
 """A person's own command: requested durably, once."""
 
+from typing import TypeAlias
+
 from fairlead_schema.events import SessionEvent, ShellRequested
 from fairlead_schema.ids import CallId, MessageId
+from fairlead_session.execution.commands import SessionIsArchived, is_archived
 from fairlead_session.input.admission import InboxFull, MessageIdInUse
 from fairlead_session.input.fingerprint import shell_fingerprint
 from fairlead_session.state.session import Session
+
+ShellRefusal: TypeAlias = MessageIdInUse | InboxFull | SessionIsArchived
 
 
 def request_shell(
@@ -15,7 +20,7 @@ def request_shell(
     agent: str,
     *,
     pending_max: int,
-) -> tuple[SessionEvent, ...] | MessageIdInUse | InboxFull:
+) -> tuple[SessionEvent, ...] | ShellRefusal:
     """Ask for a command, once. An exact retry writes nothing, even if the command has ended."""
     admission = session.inbox.admissions.get(message_id)
     if admission is not None:
@@ -23,6 +28,8 @@ def request_shell(
         return () if is_same else MessageIdInUse(message_id)
     if message_id in session.transcript.message_ids:
         return MessageIdInUse(message_id)
+    if is_archived(session):
+        return SessionIsArchived(session.id)
     if len(session.inbox.pending) + len(session.inbox.shells) >= pending_max:
         return InboxFull(pending_max)
     return (ShellRequested(message_id=message_id, call_id=call_id, command=command, agent=agent),)

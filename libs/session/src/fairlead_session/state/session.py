@@ -14,6 +14,7 @@ from fairlead_session.state.activity import Activity
 from fairlead_session.state.asks import Asks
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.execution import Execution
+from fairlead_session.state.file_changes import FileChanges
 from fairlead_session.state.inbox import Inbox
 from fairlead_session.state.model_requests import RequestState
 from fairlead_session.state.transcript import Transcript
@@ -68,6 +69,7 @@ class Session:
     compaction: CompactionProgress = field(default_factory=CompactionProgress)
     requests: RequestState = field(default_factory=RequestState)
     usage: Usage = field(default_factory=Usage)
+    file_changes: FileChanges = field(default_factory=FileChanges)
     asks: Asks = field(default_factory=Asks)
     todos: tuple[Todo, ...] = ()
     read_directories: tuple[str, ...] = ()

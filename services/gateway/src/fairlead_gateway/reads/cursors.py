@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import ConfigDict, Field, ValidationError
 
 from fairlead_gateway.http.request_parser import Text
-from fairlead_gateway.reads.read_model import Direction, Order
+from fairlead_gateway.reads.read_model import ArchivedFilter, Direction, Order
 from fairlead_schema.errors import InvalidCursor
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.model import Model
@@ -66,6 +66,9 @@ class SessionListing(_Cursor):
     project: Text | None = None
     search: Text | None = None
     subpath: Text | None = None
+    parent: SessionId | None = None
+    roots: bool | None = None
+    archived: ArchivedFilter = "hide"
     order: Order
     limit: int = Field(ge=1, le=SESSIONS_MAX)
 

@@ -39,6 +39,11 @@ MESSAGE_PAGE_BYTES: Final = 8 * 1024 * 1024
 # A directory with at least every second ask fills a list from so many asks.
 NEAR_ASKS: Final = 2 * ASKS_MAX
 _SEQ_MAX: Final = 2**63 - 1
+_NOT_MIGRATED: Final = (
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.UndefinedColumn,
+    psycopg.errors.InvalidSchemaName,
+)
 _QUERIES: Final = {"asc": "ascending", "desc": "descending"}
 
 Pool: TypeAlias = AsyncConnectionPool[psycopg.AsyncConnection[DictRow]]
@@ -204,7 +209,7 @@ class PostgresReadModel:
             raise ReadsUnavailable(f"no answer within {timeout_s} s") from error
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise ReadsUnavailable(str(error).strip() or type(error).__name__) from error
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+        except _NOT_MIGRATED as error:
             raise ReadsUnavailable("the read models are not migrated yet") from error
         except psycopg.errors.InsufficientPrivilege as error:
             raise ReadsUnavailable(

@@ -12,6 +12,7 @@ from fairlead_schema.subjects import Address
 
 Order: TypeAlias = Literal["asc", "desc"]
 AskKind: TypeAlias = Literal["permission", "question"]
+ArchivedFilter: TypeAlias = Literal["hide", "include", "only"]
 Direction: TypeAlias = Literal["previous", "next"]
 
 ASKS_MAX: Final = 1000
@@ -47,6 +48,11 @@ class SessionFilter:
     directory: str | None = None
     project: str | None = None
     search: str | None = None
+    parent: SessionId | None = None
+    """Only the children of this session."""
+    roots: bool | None = None
+    """True: only sessions without a parent."""
+    archived: ArchivedFilter = "hide"
 
 
 class ReadModel(Protocol):
@@ -73,7 +79,7 @@ class ReadModel(Protocol):
         ...
 
     async def active(self, tenant: TenantId) -> Sequence[SessionId]:
-        """The sessions that a runner owns now."""
+        """The sessions that a runner owns now, or takes next because somebody prompted them."""
         ...
 
     async def message(self, at: Address, message_id: MessageId) -> Message | None:

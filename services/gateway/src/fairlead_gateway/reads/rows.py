@@ -1,14 +1,19 @@
 """Turns rows of the read models into contract values for clients."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from fairlead_gateway.reads.read_model import UnreadableRow
 from fairlead_schema.message import MESSAGE, Message
 from fairlead_schema.session_info import SessionInfo
-from fairlead_session.info import client_session
+from fairlead_session.info import children_usage, client_session
+from fairlead_session.state.file_changes import FileChanges, change_summary
+from fairlead_session.state.usage import ChildUsage
+
+_CHILDREN: Final = TypeAdapter(ChildUsage)
+_CHANGES: Final = TypeAdapter(FileChanges)
 
 
 def session_from_row(row: Mapping[str, Any]) -> SessionInfo:
@@ -32,6 +37,9 @@ def session_from_row(row: Mapping[str, Any]) -> SessionInfo:
                 "location": {"directory": row["directory"], "workspace_id": row["workspace_id"]},
                 "subpath": row["subpath"],
                 "revert": row["revert"],
+                "models": row["models"] or None,
+                "children": children_usage(_CHILDREN.validate_python(row["children"])),
+                "summary": change_summary(_CHANGES.validate_python(row["file_changes"])),
             }
         )
     except ValidationError as error:

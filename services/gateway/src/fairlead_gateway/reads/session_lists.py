@@ -5,7 +5,7 @@ from typing import Final, LiteralString
 from psycopg import sql
 
 from fairlead_gateway.reads.queries import query
-from fairlead_gateway.reads.read_model import Order, SessionAnchor, SessionFilter
+from fairlead_gateway.reads.read_model import ArchivedFilter, Order, SessionAnchor, SessionFilter
 from fairlead_schema.ids import TenantId
 
 # A text that at least every fortieth title contains fills a page of 50 from so many sessions.
@@ -25,6 +25,13 @@ _FILTERS: Final[dict[str, LiteralString]] = {
     "workspace": "AND md5(workspace_id) = md5(%(workspace)s) AND workspace_id = %(workspace)s",
     "directory": "AND md5(directory) = md5(%(directory)s) AND directory = %(directory)s",
     "project": "AND md5(project_id) = md5(%(project)s) AND project_id = %(project)s",
+    "parent": "AND parent_id = %(parent)s",
+    "roots": "AND parent_id IS NULL",
+}
+_ARCHIVED: Final[dict[ArchivedFilter, LiteralString]] = {
+    "hide": "AND archived_at IS NULL",
+    "include": "",
+    "only": "AND archived_at IS NOT NULL",
 }
 
 
@@ -33,6 +40,7 @@ def list_statement(name: str, wanted: SessionFilter, order: Order) -> sql.Compos
     conditions = [
         sql.SQL(text) for field, text in _FILTERS.items() if getattr(wanted, field) is not None
     ]
+    conditions.append(sql.SQL(_ARCHIVED[wanted.archived]))
     return sql.SQL(query(name).decode()).format(
         after=sql.SQL(_AFTER[order]),
         order=sql.SQL(_DIRECTION[order]),
@@ -55,6 +63,7 @@ def list_parameters(
         "workspace": wanted.workspace,
         "directory": wanted.directory,
         "project": wanted.project,
+        "parent": wanted.parent,
         "search": wanted.search,
         "after_time": start.time,
         "after_id": start.id,

@@ -74,6 +74,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     changes.MODEL,
     changes.MOVE,
     changes.BUDGET,
+    changes.UNARCHIVE,
     permission.LIST,
     permission.ASK,
     permission.READ,

@@ -8,9 +8,12 @@ from fairlead_ingest.command_context import (
     Refusal,
 )
 from fairlead_schema.commands.session import SeqReached
-from fairlead_schema.errors import SessionNotFound
+from fairlead_schema.errors import Conflict, SessionNotFound
 from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.ids import SessionId
+from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
+from fairlead_session.info import client_session, info
 from fairlead_session.state.session import Session
 
 
@@ -35,6 +38,16 @@ async def change(
         return decide(_check_exists(session))
 
     return await context.commit(at, decide_existing, by=by)
+
+
+def archived_error(session_id: SessionId) -> Conflict:
+    """The refusal of a command that would let an archived session work."""
+    return Conflict("The session is archived: unarchive it first", session_id)
+
+
+def describe(context: CommandContext, session: Session) -> SessionInfo:
+    """A session for readers, with the agent and the model of its next turn if it names none."""
+    return client_session(context.settings.config.with_defaults(info(session)))
 
 
 def sequence_answer(session: Session) -> SeqReached:

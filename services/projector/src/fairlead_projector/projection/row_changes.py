@@ -11,6 +11,7 @@ from pydantic_core import to_json
 
 from fairlead_eventlog.ports import LogEntry
 from fairlead_projector.projection import asks, principal_totals, session_row, tenant_totals
+from fairlead_projector.projection.counts.session_counts import COUNTS
 from fairlead_projector.projection.log_entries import DecodedEntry
 from fairlead_projector.projection.principal_totals import PrincipalChange
 from fairlead_projector.projection.release import release_name
@@ -206,6 +207,8 @@ def _apply_commit(session: ProjectedSession, decoded: DecodedEntry, changes: Row
         for apply in _APPLY.get(type(event), ()):
             apply(session, at, recorded, changes)
         session_row.apply_event(session, recorded)
+        if (count := COUNTS.get(type(event))) is not None:
+            count(session, event)
     session.row.seq = decoded.events[-1].seq
     asks.update_waiting(session)
     tenant_totals.note_started_calls(session, decoded.events)

@@ -12,7 +12,9 @@ from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
+from fairlead_schema.session_info import ChildrenUsage, ModelUsage
 from fairlead_session.state.execution import CallKey, Execution
+from fairlead_session.state.file_changes import FileChanges
 
 
 @dataclass(slots=True)
@@ -35,6 +37,9 @@ class SessionRow:
     model: ModelRef | None = None
     cost: float = 0
     tokens: Tokens = field(default_factory=Tokens)
+    models: tuple[ModelUsage, ...] = ()
+    children: ChildrenUsage = field(default_factory=lambda: ChildrenUsage(cost=0, tokens=0))
+    file_changes: FileChanges = field(default_factory=FileChanges)
     archived_at: int | None = None
     revert: RevertState | None = None
     owner: str | None = None

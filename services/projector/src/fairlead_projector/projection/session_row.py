@@ -23,6 +23,7 @@ from fairlead_schema.events import (
     SessionCreated,
     SessionEvent,
     SessionMoved,
+    SessionUnarchived,
     StepEnded,
 )
 from fairlead_schema.identity.principal import counted_principal
@@ -40,6 +41,7 @@ _PROFILE_EVENTS: Final = (
     ModelSwitched,
     SessionMoved,
     SessionArchived,
+    SessionUnarchived,
     RevertStaged,
     RevertCleared,
     RevertCommitted,
@@ -164,6 +166,8 @@ def _change_profile(row: SessionRow, event: SessionEvent, recorded: Recorded) ->
             row.subpath = event.subdirectory
         case SessionArchived():
             row.archived_at = at
+        case SessionUnarchived():
+            row.archived_at = None
         case RevertStaged():
             row.revert = event.revert
         case _:

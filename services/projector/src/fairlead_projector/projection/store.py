@@ -26,13 +26,17 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.session import RevertState
 from fairlead_schema.message import MESSAGE
 from fairlead_schema.record import Recorded, RecordError, decode_event
+from fairlead_schema.session_info import ChildrenUsage, ModelUsage
 from fairlead_schema.subjects import Address
 from fairlead_session.state.execution import CallKey, Execution
+from fairlead_session.state.file_changes import FileChanges
 
 # Postgres stores no jsonb above 256 MB, and reads each parameter as a whole.
 PARAMETER_BYTES_MAX: Final = 16 * 1024 * 1024
 _EXECUTION: Final = TypeAdapter(Execution)
 _CALLS: Final = TypeAdapter(tuple[CallKey, ...])
+_MODELS: Final = TypeAdapter(tuple[ModelUsage, ...])
+_CHANGES: Final = TypeAdapter(FileChanges)
 
 
 class CheckpointMove(NamedTuple):
@@ -251,6 +255,9 @@ def _session_row(row: dict[str, Any], execution: Execution | None) -> SessionRow
             "model": None if model is None else ModelRef.model_validate(model),
             "revert": None if revert is None else RevertState.model_validate(revert),
             "tokens": Tokens.model_validate(row["tokens"]),
+            "models": _MODELS.validate_python(row["models"]),
+            "children": ChildrenUsage.model_validate(row["children"]),
+            "file_changes": _CHANGES.validate_python(row["file_changes"]),
             "execution": execution or _EXECUTION.validate_python(row["execution"]),
             "started_calls": _CALLS.validate_python(row["started_calls"]),
         }

@@ -3,6 +3,7 @@
 The tool runs once: after a crash the file may have been written and then changed again.
 """
 
+import asyncio
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,6 +12,7 @@ from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.input_paths import EDIT, find_place, path_errors_as, permitted_place
 from fairlead_tools.files import safe_write
+from fairlead_tools.files.diff import diff
 from fairlead_tools.files.path import external_needs
 from fairlead_tools.files.safe_write import FileLocked, run_to_end
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
@@ -37,6 +39,9 @@ class WriteOutput(BaseModel):
     target: str
     resource: str
     existed: bool
+    additions: int
+    """The lines that came and went. A file whose old content is no text, or large, lost none."""
+    deletions: int
 
 
 async def needs(request: WriteInput, context: CallContext) -> tuple[Need, ...]:
@@ -52,10 +57,25 @@ async def execute(request: WriteInput, context: CallContext) -> WriteOutput:
     with path_errors_as(message):
         place = await permitted_place(context, request.path, EDIT)
         try:
-            existed = await run_to_end(safe_write.write, place, request.content.encode())
+            written = await run_to_end(safe_write.write, place, request.content.encode())
         except (FileLocked, OSError, UnicodeEncodeError) as error:
             raise CallFailed(message) from error
-    return WriteOutput(target=place.target, resource=place.resource, existed=existed)
+    before = _text(written.before)
+    changed = await asyncio.to_thread(diff, place.resource, before, request.content)
+    return WriteOutput(
+        target=place.target,
+        resource=place.resource,
+        existed=written.existed,
+        additions=changed.additions,
+        deletions=changed.deletions,
+    )
+
+
+def _text(content: bytes | None) -> str | None:
+    try:
+        return None if content is None else content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
 
 
 def project(output: Json) -> tuple[ToolContent, ...]:

@@ -1,5 +1,7 @@
 """Answers what a location holds now: its sources and its tools, each unless the asker knows it."""
 
+import asyncio
+import os.path
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from hashlib import sha256
@@ -38,6 +40,9 @@ class LocationViews:
         offer: dict[str, Any] = {}
         if question.with_tools:
             offer = await self._look_at_tools(question)
+        if question.with_directory:
+            directory = question.location.directory
+            offer["is_directory"] = await asyncio.to_thread(os.path.isdir, directory)
         observations = (await self._observer.observe(question)).observations
         place = (question.tenant, question.location, question.agent, question.timezone)
         hash_ = self._samples.of((*place, question.read_directories), observations)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EMLINK, ENOENT, ENOTSUP, EPERM
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, NamedTuple, ParamSpec, TypeVar
 
 from fairlead_tools.files.draft import NEW, link_draft, name_draft, write_draft
 from fairlead_tools.files.path import PathRefused, Place, open_directory
@@ -52,8 +52,15 @@ async def run_to_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
         raise
 
 
-def write(place: Place, text: bytes, *, lock_s: float = LOCK_S) -> bool:
-    """Create or replace a file. Returns whether it existed. Waits `lock_s` for its lock.
+class WrittenFile(NamedTuple):
+    """A file that was written: whether it existed, and what it held, unless that was too much."""
+
+    existed: bool
+    before: bytes | None
+
+
+def write(place: Place, text: bytes, *, lock_s: float = LOCK_S) -> WrittenFile:
+    """Create or replace a file. Waits `lock_s` for its lock.
 
     A byte order mark of the file stays, and there is never more than one. Raises FileLocked.
     """
@@ -64,12 +71,13 @@ def write(place: Place, text: bytes, *, lock_s: float = LOCK_S) -> bool:
         while True:
             with _lock_name(parent, name, lock_s) as file:
                 if file is not None:
+                    before = _read_small(file)
                     mark = BOM if os.pread(file, len(BOM), 0) == BOM or bare != text else b""
                     _swap(parent, name, mark + bare, os.fstat(file))
-                    return True
+                    return WrittenFile(existed=True, before=before)
             with suppress(FileExistsError):
                 _create(parent, name, BOM + bare if bare != text else bare, None)
-                return False
+                return WrittenFile(existed=False, before=None)
 
 
 def create(place: Place, text: bytes, *, like: os.stat_result | None = None) -> None:
@@ -170,6 +178,12 @@ def _same(parent: int, name: str, file: int) -> bool:
     except FileNotFoundError:
         return False
     return os.path.samestat(now, os.fstat(file))
+
+
+def _read_small(file: int) -> bytes | None:
+    """The bytes of a file of which nobody minds a copy; None for a larger one."""
+    size = os.fstat(file).st_size
+    return os.pread(file, CHUNK, 0) if size <= CHUNK else None
 
 
 def _holds(file: int, expected: bytes) -> bool:

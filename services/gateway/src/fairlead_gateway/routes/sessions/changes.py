@@ -17,7 +17,7 @@ from fairlead_schema.commands.session import (
     SwitchAgent,
     SwitchModel,
 )
-from fairlead_schema.errors import ProviderNotFound, ServiceUnavailable, SessionNotFound
+from fairlead_schema.errors import Conflict, ProviderNotFound, ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import InputModel
 
 _ERRORS = (SessionNotFound, ServiceUnavailable)
@@ -58,6 +58,12 @@ async def _budget(request: ApiRequest[EmptyInput, BudgetBody]) -> Response:
 async def _delete(request: ApiRequest[DeleteQuery, EmptyInput]) -> Response:
     verb = "session.delete" if request.query.purge else "session.archive"
     await send_session_command(request, verb, SessionCommand(session_id=request.at.session_id))
+    return empty_answer()
+
+
+async def _unarchive(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    command = SessionCommand(session_id=request.at.session_id)
+    await send_session_command(request, "session.unarchive", command)
     return empty_answer()
 
 
@@ -119,6 +125,21 @@ BUDGET = Operation(
     status=204,
     commands=True,
     errors=_ERRORS,
+)
+
+UNARCHIVE = Operation(
+    id="session.unarchive",
+    method="POST",
+    path="/api/session/{sessionID}/unarchive",
+    scope="session:write",
+    summary="List an archived session again, and let it take prompts.",
+    respond=_unarchive,
+    query=EmptyInput,
+    body=EmptyInput,
+    answer=None,
+    status=204,
+    commands=True,
+    errors=(Conflict, *_ERRORS),
 )
 
 DELETE = Operation(

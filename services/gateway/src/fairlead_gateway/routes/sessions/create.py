@@ -6,7 +6,7 @@ from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.log.commands import send_command, session_id_from_key
-from fairlead_gateway.routes.sessions.session import SessionAnswer
+from fairlead_gateway.routes.sessions.session import SessionAnswer, describe
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.errors import (
@@ -17,7 +17,6 @@ from fairlead_schema.errors import (
 )
 from fairlead_schema.session_info import SessionInfo
 from fairlead_service import ids
-from fairlead_session.info import client_session
 
 
 async def _create(request: ApiRequest[EmptyInput, CreateSession]) -> Response:
@@ -26,7 +25,7 @@ async def _create(request: ApiRequest[EmptyInput, CreateSession]) -> Response:
     id_ = body.id or session_id_from_key(request.http, request.tenant) or ids.session_id()
     command = body.model_copy(update={"id": id_})
     session = await send_command(request, "session.create", command, CommandAnswer[SessionInfo])
-    return answer(SessionAnswer(data=client_session(session)))
+    return answer(SessionAnswer(data=describe(request, session)))
 
 
 CREATE = Operation(

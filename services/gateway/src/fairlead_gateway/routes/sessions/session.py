@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.operation import ApiRequest, Body, Operation, Query
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.log.session_state import load_readable
 from fairlead_gateway.log.unreadable import find_unreadable_place
@@ -19,6 +19,11 @@ class SessionAnswer(Model):
     """From which event on the log cannot be read. The data shows what comes before."""
 
 
+def describe(request: ApiRequest[Query, Body], session: SessionInfo) -> SessionInfo:
+    """A session for clients, with the agent and the model of its next turn if it names none."""
+    return client_session(request.runtime.settings.with_defaults(session))
+
+
 async def _read_session(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     stale = await request.is_stale()
     unreadable = await find_unreadable_place(request)
@@ -27,13 +32,14 @@ async def _read_session(request: ApiRequest[EmptyInput, EmptyInput]) -> Response
         session = await _fold_readable(request)
     if session is None:
         raise ServiceUnavailable("The session is not projected yet", service="projector")
-    return answer(SessionAnswer(data=session, unreadable=unreadable), stale=stale)
+    data = describe(request, session)
+    return answer(SessionAnswer(data=data, unreadable=unreadable), stale=stale)
 
 
 async def _fold_readable(request: ApiRequest[EmptyInput, EmptyInput]) -> SessionInfo | None:
     """The session as far as the log can be read; None if not even its beginning can."""
     session = (await load_readable(request.runtime, request.at)).versioned.state
-    return None if session.profile is None else client_session(info(session))
+    return None if session.profile is None else info(session)
 
 
 READ = Operation(

@@ -1,7 +1,7 @@
 """`GET /api/session` and `GET /api/session/active`: lists of sessions."""
 
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 from starlette.responses import Response
@@ -15,7 +15,13 @@ from fairlead_gateway.reads.cursors import (
     SessionCursor,
     SessionListing,
 )
-from fairlead_gateway.reads.read_model import Direction, Order, SessionAnchor, SessionFilter
+from fairlead_gateway.reads.read_model import (
+    ArchivedFilter,
+    Direction,
+    Order,
+    SessionAnchor,
+    SessionFilter,
+)
 from fairlead_gateway.routes.pages import (
     PAGE_DEFAULT,
     PageCursors,
@@ -23,6 +29,7 @@ from fairlead_gateway.routes.pages import (
     page_cursors,
     scan_order,
 )
+from fairlead_gateway.routes.sessions.session import describe
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import InputModel, Model
@@ -37,7 +44,18 @@ class SessionsQuery(InputModel):
     directory: Text | None = None
     project: Text | None = None
     subpath: Text | None = None
+    parent_id: SessionId | None = None
+    roots: bool | None = None
+    archived: Literal["true", "false", "only"] | None = None
     cursor: str | None = None
+
+
+_ARCHIVED: Final[dict[str | None, ArchivedFilter]] = {
+    None: "hide",
+    "false": "hide",
+    "true": "include",
+    "only": "only",
+}
 
 
 class SessionPage(Model):
@@ -59,14 +77,26 @@ async def _list(request: ApiRequest[SessionsQuery, EmptyInput]) -> Response:
     stale = await request.is_list_stale()
     sessions = await request.runtime.read_model.sessions(
         request.tenant,
-        SessionFilter(listing.workspace, listing.directory, listing.project, listing.search),
+        _filter(listing),
         order=scan_order(listing.order, direction),
         after=None if anchor is None else SessionAnchor(anchor.time, anchor.id),
         limit=listing.limit,
     )
-    data = in_page_order(sessions, direction)
+    data = tuple(describe(request, session) for session in in_page_order(sessions, direction))
     page = SessionPage(data=data, cursor=page_cursors(data, partial(_cursor, listing)))
     return answer(page, stale=stale)
+
+
+def _filter(listing: SessionListing) -> SessionFilter:
+    return SessionFilter(
+        workspace=listing.workspace,
+        directory=listing.directory,
+        project=listing.project,
+        search=listing.search,
+        parent=listing.parent,
+        roots=listing.roots,
+        archived=listing.archived,
+    )
 
 
 def _listing_and_anchor(query: SessionsQuery) -> tuple[SessionListing, CursorAnchor | None]:
@@ -80,6 +110,9 @@ def _listing_and_anchor(query: SessionsQuery) -> tuple[SessionListing, CursorAnc
         project=query.project,
         search=query.search,
         subpath=query.subpath,
+        parent=query.parent_id,
+        roots=query.roots or None,
+        archived=_ARCHIVED[query.archived],
         order=query.order or "desc",
         limit=query.limit or PAGE_DEFAULT,
     )
@@ -116,7 +149,7 @@ ACTIVE = Operation(
     method="GET",
     path="/api/session/active",
     scope="session:read",
-    summary="The sessions that a runner owns now.",
+    summary="The sessions that a runner owns now, or takes next.",
     respond=_active,
     query=EmptyInput,
     body=EmptyInput,

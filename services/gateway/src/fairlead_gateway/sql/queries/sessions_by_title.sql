@@ -1,7 +1,8 @@
 -- A page of the sessions with a text in their title, found by the index of titles. It holds pieces of
 -- up to three characters, so the title itself is compared too.
 SELECT session_id, parent_id, project_id, session.title, directory, workspace_id, subpath, agent, model,
-       cost, tokens, session.created_at, updated_at, archived_at, revert
+       cost, tokens, session.created_at, updated_at, archived_at, revert,
+       models, children, file_changes
   FROM read.session_title AS entry
   JOIN read.session AS session USING (tenant, session_id)
  WHERE tenant = %(tenant)s

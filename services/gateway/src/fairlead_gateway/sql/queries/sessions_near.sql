@@ -1,7 +1,8 @@
 -- The sessions with a text in their title among the next ones after a key. For a text that many titles
 -- contain, this fills a page without the index of titles.
 SELECT session_id, parent_id, project_id, title, directory, workspace_id, subpath, agent, model,
-       cost, tokens, created_at, updated_at, archived_at, revert
+       cost, tokens, created_at, updated_at, archived_at, revert,
+       models, children, file_changes
   FROM (SELECT *
           FROM read.session
          WHERE tenant = %(tenant)s

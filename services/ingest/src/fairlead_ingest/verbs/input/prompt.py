@@ -7,6 +7,7 @@ from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.input.message_id import ID_IN_USE, bind_id, check_minted_id
 from fairlead_ingest.verbs.input.options import check_options
 from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
+from fairlead_ingest.verbs.sessions import archived_error
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.commands.quota import QuotaReached
 from fairlead_schema.errors import (
@@ -21,6 +22,7 @@ from fairlead_schema.prompt import Prompt, PromptInput, Receipt
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.server import TenantParam
+from fairlead_session.execution.commands import SessionIsArchived
 from fairlead_session.execution.quota import PROMPT_QUOTAS
 from fairlead_session.input.admission import (
     AdmissionRefusal,
@@ -114,6 +116,8 @@ def admission_error(refusal: AdmissionRefusal) -> Refused:
             return Conflict(ID_IN_USE, message_id)
         case TurnNotRunning(expected=expected):
             return Conflict("The turn to steer is not running", expected)
+        case SessionIsArchived(session_id=session_id):
+            return archived_error(session_id)
         case InboxFull(limit=limit):
             return LimitReached(f"{limit} inputs are pending: wait until some are promoted")
         case _:

@@ -13,8 +13,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
 from fairlead_service.rpc.server import TenantParam
-from fairlead_session.input.admission import InboxFull, MessageIdInUse
-from fairlead_session.input.shell import request_shell
+from fairlead_session.input.shell import ShellRefusal, request_shell
 from fairlead_session.state.session import Session
 
 
@@ -29,7 +28,7 @@ async def shell(context: ContextDep, tenant: TenantParam, command: RequestShell)
     decide = partial(
         _decide, command, message_id, context.settings.config, context.settings.pending_inputs_max
     )
-    outcome: Committed | MessageIdInUse | InboxFull = await context.commit(
+    outcome: Committed | ShellRefusal = await context.commit(
         at, if_session_allowed(context, decide), assumed=assumed
     )
     if not isinstance(outcome, Committed):
@@ -54,7 +53,7 @@ def shell_call_id(message_id: MessageId) -> str:
 
 def _decide(
     command: RequestShell, message_id: MessageId, config: Config, pending_max: int, session: Session
-) -> Events | MessageIdInUse | InboxFull:
+) -> Events | ShellRefusal:
     if session.profile is None:
         raise SessionNotFound(session.id)
     return request_shell(

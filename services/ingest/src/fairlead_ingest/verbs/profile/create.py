@@ -11,6 +11,7 @@ from fairlead_ingest.verbs.profile.restrictions import (
     check_agent_allowed,
     check_directory_allowed,
 )
+from fairlead_ingest.verbs.sessions import describe
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound
@@ -26,7 +27,6 @@ from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands
 from fairlead_session.execution.commands import SessionIdUsed
 from fairlead_session.execution.quota import CREATE_QUOTAS
-from fairlead_session.info import info
 from fairlead_session.input.prompt_title import unnamed_title
 from fairlead_session.state.usage import Budget
 
@@ -36,7 +36,7 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSessio
     at = Address(tenant, command.id or ids.session_id())
     known = await context.load_confirmed(at) if command.id else context.assume_new(at)
     if known.state.profile is not None:
-        return info(known.state)
+        return describe(context, known.state)
     if (reached := await context.quotas.find_reached_quota(tenant, CREATE_QUOTAS)) is not None:
         raise quota_error(reached)
     created, limits = _created_event(context.settings.config, tenant, command), _limits(command)
@@ -51,7 +51,7 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSessio
         raise Conflict("The session was purged, and its id is used up", at.session_id)
     if outcome.events:
         context.quotas.add(at, outcome.session, "sessions")
-    return info(outcome.session)
+    return describe(context, outcome.session)
 
 
 def _created_event(config: Config, tenant: TenantId, command: CreateSession) -> SessionCreated:

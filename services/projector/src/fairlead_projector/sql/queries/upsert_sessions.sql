@@ -3,12 +3,13 @@ INSERT INTO projection.session (
        tenant, session_id, seq, position, parent_id, project_id, title, directory, workspace_id,
        subpath, agent, model, cost, tokens, created_at, updated_at, archived_at, revert, owner,
        pending, owed, work_requested, wake_at, interrupted, rested, budget_cost, budget_tokens, broken,
-       asks, waiting, execution, log_bytes, started_calls, created_by, broken_by)
+       asks, waiting, execution, log_bytes, started_calls, created_by, broken_by,
+       models, children, file_changes)
 SELECT tenant, session_id, seq, position, parent_id, project_id, title, directory, workspace_id,
        subpath, agent, model, cost, tokens, created_at, updated_at, archived_at,
        revert, owner, pending, owed, work_requested, wake_at, interrupted, rested, budget_cost,
        budget_tokens, broken, asks, waiting, execution, log_bytes, started_calls,
-       created_by, broken_by
+       created_by, broken_by, models, children, file_changes
   FROM jsonb_to_recordset(%(rows)s::jsonb) AS row (
        tenant text, session_id text, seq bigint, position bigint, parent_id text,
        project_id text, title text, directory text, workspace_id text, subpath text, agent text,
@@ -17,7 +18,7 @@ SELECT tenant, session_id, seq, position, parent_id, project_id, title, director
        work_requested boolean, wake_at bigint, interrupted boolean, rested text,
        budget_cost double precision, budget_tokens bigint, broken text, asks integer,
        waiting boolean, execution jsonb, log_bytes bigint, started_calls jsonb,
-       created_by text, broken_by text)
+       created_by text, broken_by text, models jsonb, children jsonb, file_changes jsonb)
     ON CONFLICT (tenant, session_id) DO UPDATE
    SET seq = excluded.seq,
        position = excluded.position,
@@ -47,4 +48,7 @@ SELECT tenant, session_id, seq, position, parent_id, project_id, title, director
        waiting = excluded.waiting,
        execution = excluded.execution,
        log_bytes = excluded.log_bytes,
-       started_calls = excluded.started_calls;
+       started_calls = excluded.started_calls,
+       models = excluded.models,
+       children = excluded.children,
+       file_changes = excluded.file_changes;

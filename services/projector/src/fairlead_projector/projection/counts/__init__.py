@@ -1,0 +1,1 @@
+"""Counts of what a session used and changed."""
