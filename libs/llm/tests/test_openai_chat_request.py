@@ -241,6 +241,15 @@ def test_each_kind_of_media_has_its_own_part() -> None:
     assert content[3]["text"] == "é"
 
 
+def test_audio_has_a_format_that_the_wire_knows() -> None:
+    """P-23: mp3 is called so there, and other formats are told as text."""
+    sounds = media_part("audio/mpeg", b"ID3"), media_part("audio/ogg", b"OggS")
+    content = messages_for(user(*sounds))[0]["content"]
+
+    assert content[0]["input_audio"]["format"] == "mp3"
+    assert "takes no such file" in content[1]["text"]
+
+
 TOOL = ToolDefinition("look", "Looks.", {"type": "object", "properties": {"n": {}}})
 
 

@@ -25,6 +25,8 @@ WIRE = {
 ADDED = {
     "InvalidExportError": 400,
     "ForbiddenError": 403,
+    "AttachmentNotFoundError": 404,
+    "FileNotFoundError": 404,
     "ToolOutputNotFoundError": 404,
     "ReplayConflictError": 409,
     "CursorExpiredError": 410,
@@ -51,6 +53,8 @@ REFUSALS = [
     errors.Forbidden("The scope session:write is missing"),
     errors.InvalidExport("Gap", "event 3 is missing", session_id="ses_1", seq=3),
     errors.ReplayConflict("Divergent", "event 3 is another one", session_id="ses_1", seq=3),
+    errors.AttachmentNotFound("fil_1"),
+    errors.FileMissing("a.py"),
 ]
 
 

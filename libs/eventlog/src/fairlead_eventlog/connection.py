@@ -54,6 +54,8 @@ class EventLog:
     transforms: Registrations
     deltas: Deltas
     outputs: OutputStore
+    attachments: OutputStore
+    """Attachments of prompts, by the names of `object_name`: kept as long as their sessions."""
     requests: Requests
     feed: Feed
     client_consumers: ClientConsumers

@@ -14,6 +14,7 @@ INTAKE_DEADLINE_S: Final = 3.0
 # The default of `runner.wake_deadline_s`.
 WAKE_DEADLINE_S: Final = 2.0
 OUTPUT_BUCKET: Final = "fairlead-output"
+ATTACHMENT_BUCKET: Final = "fairlead-attachment"
 WAKES_CONSUMER: Final = "runner-default"
 """All runners pull from it. The name is that of an older consumer, which older releases look for."""
 # Messages that were put back count as pending. A limit would stop the queue for everybody.
@@ -148,6 +149,13 @@ OUTPUTS: Final = StreamSpec(
     max_age_s=7 * DAY_S,
     allow_rollup=True,
 )
+ATTACHMENTS: Final = StreamSpec(
+    name=f"OBJ_{ATTACHMENT_BUCKET}",
+    subjects=(f"$O.{ATTACHMENT_BUCKET}.C.>", f"$O.{ATTACHMENT_BUCKET}.M.>"),
+    description="Attachments of prompts: an object store, kept as long as their sessions.",
+    discard="new",
+    allow_rollup=True,
+)
 CHECKPOINTS: Final = _bucket("fairlead-checkpoint", "How far the public feed has come, per shard.")
 LOG_STATUS: Final = _bucket("fairlead-log", "The level and the incarnation of the log.")
 ORIGINS: Final = _bucket("fairlead-origin", "Who replays into a session, per session.")
@@ -180,6 +188,7 @@ STREAMS: Final = (
     DEAD,
     SNAPSHOTS,
     OUTPUTS,
+    ATTACHMENTS,
     CHECKPOINTS,
     LOG_STATUS,
     APPROVALS,

@@ -11,6 +11,8 @@ Refused
 ├── PermissionNotFound    404  the permission request is not pending
 ├── QuestionNotFound      404  the question is not pending
 ├── OutputNotFound        404  the output does not exist, expired, or is another tenant's
+├── FileMissing           404  the location has no such file or directory
+├── AttachmentNotFound    404  the session has stored no such attachment
 ├── ProviderNotFound      404  configure the provider in fairlead.toml
 ├── Conflict              409  the id is in use for something else: use a new id
 ├── ReplayConflict        409  what is here stands against the import: `kind` says what
@@ -142,6 +144,13 @@ class FileMissing(Refused):
         super().__init__(f"File not found: {path}", resource=path)
 
 
+class AttachmentNotFound(Refused):
+    tag, status = "AttachmentNotFoundError", 404
+
+    def __init__(self, attachment_id: str) -> None:
+        super().__init__(f"Attachment not found: {attachment_id}", resource=attachment_id)
+
+
 class ProviderNotFound(Refused):
     tag, status = "ProviderNotFoundError", 404
 
@@ -234,6 +243,7 @@ _BY_TAG: dict[str, type[Refused]] = {
         QuestionNotFound,
         OutputNotFound,
         FileMissing,
+        AttachmentNotFound,
         ProviderNotFound,
         Conflict,
         InvalidExport,

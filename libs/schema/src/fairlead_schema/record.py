@@ -19,6 +19,8 @@ An event that older releases cannot read has the next level (docs/adr/0029).
 """
 
 LEVEL_OF_IMPORTS: Final = 2
+LEVEL_OF_ATTACHMENTS: Final = 2
+"""Prompts with stored or taken content (`needs_level`)."""
 """A release that does not know the mark of an import would run a session before it is complete."""
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]

@@ -75,7 +75,7 @@ def test_stored_media_stays_a_reference() -> None:
     content = AttachedContent(mime="image/png", bytes=90_000, uri=STORED)
 
     assert parts_of("https://host/a.png", "image/png", "a.png", content) == (
-        MediaPart(STORED, "image/png", "a.png"),
+        MediaPart(STORED, "image/png", "a.png", 90_000),
     )
 
 

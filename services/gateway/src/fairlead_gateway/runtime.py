@@ -45,6 +45,9 @@ class NatsPorts(Protocol):
     def outputs(self) -> OutputStore: ...
 
     @property
+    def attachments(self) -> OutputStore: ...
+
+    @property
     def requests(self) -> Requests: ...
 
     @property

@@ -37,6 +37,7 @@ class GatewaySettings(BaseModel):
     body_bytes_max: int = Field(default=1024 * 1024, gt=0)
     # The largest export that is kept in a temporary file while it is verified.
     import_bytes_max: int = Field(default=1024**3, gt=0)
+    attachment_bytes_max: int = Field(default=20 * 1024 * 1024, gt=0)
     fresh_timeout_s: float = Field(default=2.0, ge=0)
     heartbeat_s: float = Field(default=15.0, gt=0)
     # The gateway drops a client that reads nothing for this long.
@@ -101,6 +102,7 @@ class GatewaySettings(BaseModel):
                 gateway.bytes_per_minute,
                 gateway.streams_max,
             ),
+            attachment_bytes_max=config.ingest.attachment_bytes_max,
             head_timeout_s=gateway.head_timeout_s,
             head_bytes_max=gateway.head_bytes_max,
             body_timeout_s=gateway.body_timeout_s,

@@ -25,6 +25,7 @@ from fairlead_ingest.verbs.input.pending import pending
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.input.shell import shell
 from fairlead_ingest.verbs.input.skill import skill
+from fairlead_ingest.verbs.input.upload import upload
 from fairlead_ingest.verbs.people import approval, permission, question
 from fairlead_ingest.verbs.people.expire import expire
 from fairlead_ingest.verbs.profile.agent import agent
@@ -106,6 +107,7 @@ class Ingest:
         self._serve("transfer.check", check)
         self._serve("transfer.replay", replay)
         self._serve("transfer.output", store_output)
+        self._serve("session.upload", upload)
         self._serve("transfer.claim", claim)
         self._serve("transfer.page", read_page)
 

@@ -10,6 +10,7 @@ from starlette.applications import Starlette
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
+from fairlead_eventlog.quotas.stored_bytes import JoinedStores
 from fairlead_projector.alarms.full_streams import watch_streams
 from fairlead_projector.ask_recheck import recheck_asks
 from fairlead_projector.feed.publisher import publish_shard
@@ -47,7 +48,7 @@ def build(settings: ProjectorSettings, local: LocalRequests | None = None) -> St
             health.depend("nats", lambda: eventlog.complaint() or nats())
             async with (
                 run_tasks(settings, eventlog, complaints, gate),
-                serve_usage(settings, eventlog.outputs, local),
+                serve_usage(settings, JoinedStores(eventlog.outputs, eventlog.attachments), local),
             ):
                 yield
 

@@ -13,8 +13,7 @@ from faststream import Context
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
-from fairlead_eventlog.quotas.stored_bytes import StoredBytes
-from fairlead_eventlog.register_ports import OutputStore
+from fairlead_eventlog.quotas.stored_bytes import CountsBytes, StoredBytes
 from fairlead_projector import database
 from fairlead_projector.database import Connection, query
 from fairlead_projector.settings import ProjectorSettings
@@ -41,7 +40,7 @@ class TenantTotalsStore:
     def __init__(
         self,
         dsn: str,
-        outputs: OutputStore,
+        outputs: CountsBytes,
         limits: LimitsOf = lambda _tenant: QuotaLimits(),
         principal_limits: LimitsOf = lambda _tenant: QuotaLimits(),
     ) -> None:
@@ -130,7 +129,7 @@ TotalsDep: TypeAlias = Annotated[TenantTotalsStore, Context(TOTALS)]
 
 @asynccontextmanager
 async def serve_usage(
-    settings: ProjectorSettings, outputs: OutputStore, local: LocalRequests | None = None
+    settings: ProjectorSettings, outputs: CountsBytes, local: LocalRequests | None = None
 ) -> AsyncIterator[None]:
     """Answer usage requests until the block ends."""
     totals = TenantTotalsStore(

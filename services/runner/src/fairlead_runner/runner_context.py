@@ -17,6 +17,7 @@ from fairlead_runner.transforms.plugins import Plugin, load_plugins
 from fairlead_runner.transforms.registered import RegisteredTransforms
 from fairlead_runner.turn.context_observer import ContextObserver
 from fairlead_runner.turn.lowered_histories import LoweredHistories
+from fairlead_runner.turn.stored_media import StoredMedia
 from fairlead_schema.ids import RunnerId
 from fairlead_service import ids
 from fairlead_service.quota_metrics import QUOTA_UNKNOWN
@@ -42,6 +43,7 @@ class RunnerContext:
     """The places for sessions that this runner drains at once."""
     lowered_histories: LoweredHistories
     transforms: TransformChain
+    stored_media: StoredMedia
 
     @property
     def pool(self) -> str:
@@ -89,4 +91,5 @@ def build_context(
         ),
         lowered_histories=LoweredHistories(sessions_max=config.runner.cache_sessions_max),
         transforms=TransformChain(config.runner, plugins, RegisteredTransforms(eventlog)),
+        stored_media=StoredMedia(eventlog.attachments),
     )

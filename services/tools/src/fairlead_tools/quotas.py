@@ -9,9 +9,8 @@ from typing import Final
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.quotas.running_quota import QuotaWait, RunningQuota
-from fairlead_eventlog.quotas.stored_bytes import StoredBytes
+from fairlead_eventlog.quotas.stored_bytes import CountsBytes, JoinedStores, StoredBytes
 from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
-from fairlead_eventlog.register_ports import OutputStore
 from fairlead_schema.commands.quota import QuotaHolder, QuotaPolicy, QuotaReached, quota_holders
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import TenantId
@@ -28,7 +27,7 @@ class TenantQuotas:
 
     def __init__(self, eventlog: EventLog, policy: QuotaPolicy) -> None:
         self.calls = CallQuota(TenantTotalsReader(eventlog.requests), policy)
-        self.outputs = OutputQuota(eventlog.outputs, policy)
+        self.outputs = OutputQuota(JoinedStores(eventlog.outputs, eventlog.attachments), policy)
 
 
 class CallQuota:
@@ -61,7 +60,7 @@ class CallQuota:
 class OutputQuota:
     """The bytes of stored outputs of each tenant, some seconds old, with what this worker added."""
 
-    def __init__(self, outputs: OutputStore, policy: QuotaPolicy) -> None:
+    def __init__(self, outputs: CountsBytes, policy: QuotaPolicy) -> None:
         self._outputs = outputs
         self._policy = policy
         self._known: dict[TenantId, tuple[float, StoredBytes]] = {}

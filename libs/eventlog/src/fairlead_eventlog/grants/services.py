@@ -8,6 +8,8 @@ from fairlead_eventlog.grants.crossings import Crossings, crossings_of
 from fairlead_eventlog.grants.permissions import Permissions
 from fairlead_eventlog.streams import (
     APPROVALS,
+    ATTACHMENT_BUCKET,
+    ATTACHMENTS,
     CHECKPOINTS,
     EVENTS,
     JOBS,
@@ -99,7 +101,16 @@ _ANSWER_PINGS: Final = may.subscribe(f"{ROOT}.ping.*")
 _DEAD_LETTERS: Final = may.publish(f"{ROOT}.dead.*")
 _READ_APPROVALS: Final = may.read_last(APPROVALS.name)
 _READ_OUTPUTS: Final = may.read_last(OUTPUTS.name) + may.read_many(OUTPUTS.name)
-_REMOVE_OUTPUTS: Final = may.read_state(OUTPUTS.name) + may.purge(OUTPUTS.name)
+_READ_ATTACHMENTS: Final = may.read_last(ATTACHMENTS.name) + may.read_many(ATTACHMENTS.name)
+_STORE_ATTACHMENTS: Final = (
+    _READ_ATTACHMENTS
+    + may.publish(f"$O.{ATTACHMENT_BUCKET}.>")
+    + may.read_state(ATTACHMENTS.name)
+    + may.purge(ATTACHMENTS.name)
+)
+_REMOVE_OUTPUTS: Final = may.read_state(OUTPUTS.name, ATTACHMENTS.name) + may.purge(
+    OUTPUTS.name, ATTACHMENTS.name
+)
 _ASK_TOTALS: Final = may.publish(f"{ROOT}.spending.*")
 _DESCRIBE_ITSELF: Final = may.subscribe("$SRV.>")
 # A shard needs no acknowledgement. But the server remembers each reply that an identity may not use.
@@ -125,6 +136,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.read_last(ORIGINS.name)
     + may.publish(*ORIGINS.subjects, f"$O.{OUTPUT_BUCKET}.>")
     + _READ_OUTPUTS
+    + _STORE_ATTACHMENTS
     + _READ_APPROVALS
     + may.publish(*APPROVALS.subjects)
     + may.create_consumer(EVENTS.name, "*")
@@ -141,7 +153,8 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.publish(f"{ROOT}.app.*.>")
     + may.take(TIMERS.name, "due")
     + may.publish(f"{ROOT}.timer.*.*.*", *TOOLS.subjects, f"{ROOT}.delta.*.*")
-    + may.publish(f"{ROOT}.observe.*", f"{ROOT}.tooling.*")
+    + may.publish(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", f"{ROOT}.attach.*")
+    + _READ_ATTACHMENTS
     + _ASK_TOTALS
     + _call("session.interrupt")
     + _PING
@@ -156,7 +169,8 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _DESCRIBE_ITSELF
     + _serve("tools")
     + _ASK_TOTALS
-    + may.subscribe(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", TOOLS_CHANGED)
+    + may.subscribe(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", f"{ROOT}.attach.*", TOOLS_CHANGED)
+    + _STORE_ATTACHMENTS
     + may.publish(TOOLS_CHANGED, TRANSFORMS_CHANGED)
     + may.take(TOOLS.name, "*")
     + _SHARE_FAIRLY
@@ -194,6 +208,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     "gateway": _READ_LOG
     + _READ_SNAPSHOTS
     + _READ_OUTPUTS
+    + _READ_ATTACHMENTS
     + _ASK_TOTALS
     + may.subscribe(f"{ROOT}.delta.*.*")
     + _call(*(verb for verb, rule in VERBS.items() if rule.scope is not None))

@@ -35,6 +35,7 @@ from fairlead_eventlog.jetstream.streams.timers import JetStreamTimers
 from fairlead_eventlog.jetstream.streams.wakes import JetStreamWakes
 from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWorkQueues
 from fairlead_eventlog.jetstream.tenant_broadcasts import NatsTenantBroadcasts
+from fairlead_eventlog.streams import ATTACHMENT_BUCKET
 from fairlead_schema.identity.nats_address import NatsAddress
 
 log = logging.getLogger(__name__)
@@ -129,6 +130,7 @@ def open_ports(
         sources=JetStreamSources(link),
         deltas=NatsDeltas(link),
         outputs=JetStreamOutputs(link),
+        attachments=JetStreamOutputs(link, ATTACHMENT_BUCKET),
         requests=NatsRequests(link, local),
         feed=JetStreamFeed(link),
         client_consumers=JetStreamClientConsumers(link),

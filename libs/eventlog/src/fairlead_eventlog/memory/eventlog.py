@@ -49,6 +49,7 @@ def memory_eventlog() -> EventLog:
         sources=MemorySources(),
         deltas=deltas,
         outputs=MemoryOutputs(),
+        attachments=MemoryOutputs(),
         requests=MemoryRequests(),
         feed=MemoryFeed(),
         client_consumers=MemoryClientConsumers(),

@@ -1,11 +1,13 @@
 """The bytes of stored outputs: of a whole tenant, and of each of its principals."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final
+from typing import Final, Protocol
 
 from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.ids import TenantId
 
 _MARK_DIGITS: Final = 16
 
@@ -28,6 +30,29 @@ class StoredBytes:
             return StoredBytes(self.total + size, self.marked)
         marked = {**self.marked, principal_mark(principal): self.of(principal) + size}
         return StoredBytes(self.total + size, marked)
+
+
+class CountsBytes(Protocol):
+    """A store that knows how much each tenant keeps in it."""
+
+    async def stored_bytes(self, tenant: TenantId) -> StoredBytes:
+        """The bytes of a tenant. Raises LogUnavailable, StreamMissing."""
+
+
+class JoinedStores:
+    """Several stores that one quota covers: managed outputs and attachments."""
+
+    def __init__(self, *stores: CountsBytes) -> None:
+        self._stores = stores
+
+    async def stored_bytes(self, tenant: TenantId) -> StoredBytes:
+        """The bytes of a tenant in all stores. Raises LogUnavailable, StreamMissing."""
+        total, marked = 0, Counter[str]()
+        for store in self._stores:
+            stored = await store.stored_bytes(tenant)
+            total += stored.total
+            marked.update(stored.marked)
+        return StoredBytes(total, marked)
 
 
 def principal_mark(principal: PrincipalName) -> str:

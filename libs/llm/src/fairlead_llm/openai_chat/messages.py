@@ -1,7 +1,7 @@
 """The conversation as messages of Chat Completions."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 from fairlead_llm.content import (
     json_text,
@@ -30,6 +30,7 @@ from fairlead_schema.provider.request import (
 Message: TypeAlias = dict[str, Any]
 
 _MEDIA_FOLLOWS = "[The result's media follows.]"
+_AUDIO_FORMATS: Final = {"wav": "wav", "x-wav": "wav", "wave": "wav", "mpeg": "mp3", "mp3": "mp3"}
 
 
 def build_messages(request: ModelRequest) -> list[Message]:
@@ -164,8 +165,8 @@ def _media_content(part: MediaPart) -> Message:
     match media.mime.split("/"):
         case ["image", _]:
             return {"type": "image_url", "image_url": {"url": media.uri}}
-        case ["audio", kind]:
-            audio = {"data": media.encoded, "format": kind.removeprefix("x-")}
+        case ["audio", kind] if kind in _AUDIO_FORMATS:
+            audio = {"data": media.encoded, "format": _AUDIO_FORMATS[kind]}
             return {"type": "input_audio", "input_audio": audio}
         case ["text", _] | ["application", "json"]:
             return _text_content(media.decoded.decode(errors="replace"))

@@ -9,6 +9,7 @@ from fairlead_schema.ids import AttachmentId, SessionId
 ATTACHMENT_PREFIX: Final = "fairlead-file:/"
 """The prefix of a stored attachment's URI. It names content within one session."""
 
+_ID_PREFIX: Final = "fil_"
 _URI: Final = re.compile(re.escape(ATTACHMENT_PREFIX) + "(fil_[0-9a-f]{64})")
 
 
@@ -23,9 +24,19 @@ def attachment_id(uri: str) -> AttachmentId | None:
     return match[1] if match else None
 
 
+def is_attachment(id_: str) -> bool:
+    """Whether an id is that of an attachment, and not of a managed output."""
+    return id_.startswith(_ID_PREFIX)
+
+
+def digest_of(attachment_id: AttachmentId) -> str:
+    """The SHA-256 of the content, in hex."""
+    return attachment_id.removeprefix(_ID_PREFIX)
+
+
 def id_of_digest(digest: str) -> AttachmentId:
     """The id of content with this SHA-256, in hex."""
-    return f"fil_{digest}"
+    return f"{_ID_PREFIX}{digest}"
 
 
 def id_of_content(content: bytes) -> AttachmentId:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import Base64Bytes, Field, StringConstraints
 
 from fairlead_schema.commands.session import SessionCommand
-from fairlead_schema.ids import MessageId, OutputId, SessionId
+from fairlead_schema.ids import AttachmentId, MessageId, OutputId, SessionId
 from fairlead_schema.model import InputModel, Model
 
 OriginName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/@-]{1,128}$")]
@@ -86,9 +86,9 @@ class EventsReplayed(Model):
 
 
 class StoreOutput(SessionCommand):
-    """`transfer.output`: one part of a managed output. The last part has the digest of the whole."""
+    """`transfer.output`: one part of an output or an attachment. The last part has the digest of the whole."""
 
-    id: OutputId
+    id: OutputId | AttachmentId
     upload: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,32}$")]
     """Tells the parts of one try from those of another."""
     part: Annotated[int, Field(ge=0)]
@@ -100,10 +100,18 @@ class StoreOutput(SessionCommand):
     digest: Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)] | None = None
 
 
+class UploadPart(StoreOutput):
+    """`session.upload`: one part of a file that a caller uploads for a later prompt."""
+
+    id: AttachmentId
+    total: Annotated[int, Field(ge=0)]
+    """The size of the whole file. Every part names it."""
+
+
 class OutputStored(Model):
     """Whether the output can be read now."""
 
-    id: OutputId
+    id: OutputId | AttachmentId
     complete: bool
 
 

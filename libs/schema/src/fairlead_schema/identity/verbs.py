@@ -36,6 +36,7 @@ def _tools(scope: Scope | None) -> VerbRule:
 VERBS: Final[dict[str, VerbRule]] = {
     "session.create": _repeatable("session:write"),
     "session.prompt": _repeatable("session:write"),
+    "session.upload": _repeatable("session:write"),
     "session.cancel": _repeatable("session:write"),
     "session.edit": _repeatable("session:write"),
     "session.interrupt": _repeatable("session:write"),

@@ -12,11 +12,13 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class MediaPart:
-    """A file as a data URI, with its media type."""
+    """A file as a data URI, or as the URI of a stored attachment, with its media type."""
 
     uri: str
     mime: str
     name: str | None = None
+    bytes: int = 0
+    """The size of a stored attachment."""
 
 
 @dataclass(frozen=True, slots=True)

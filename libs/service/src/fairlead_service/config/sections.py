@@ -109,6 +109,8 @@ class IngestConfig(Section):
     followed_sessions_max: int = Field(default=1024, ge=0)
     pending_inputs_max: int = Field(default=1000, gt=0)
     prompt_bytes_max: int = Field(default=768 * 1024, gt=0)
+    attachment_inline_bytes: int = Field(default=64 * 1024, ge=0, le=512 * 1024)
+    attachment_bytes_max: int = Field(default=20 * 1024 * 1024, gt=0, le=20 * 1024 * 1024)
 
 
 class RunnerConfig(Section):

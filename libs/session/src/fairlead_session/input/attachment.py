@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from fairlead_schema.prompt import FileInput, Prompt, PromptFile, PromptInput
 from fairlead_session.media.data_uri import is_data_uri, parse_data_uri
-from fairlead_session.media.kind import find_lie
+from fairlead_session.media.kind import find_lie, sniff
 
 FILES_MAX: Final = 100
 UNKNOWN: Final = "application/octet-stream"
@@ -57,6 +57,17 @@ def media_type(uri: str, name: str | None) -> str:
         return DIRECTORY
     guessed, _encoding = _TYPES.guess_type(path)
     return guessed or UNKNOWN
+
+
+def detect_type(content: bytes, name: str | None) -> str:
+    """The type of a file whose sender named none: by its bytes, then by its name, then as text."""
+    sniffed = sniff(content)
+    if sniffed is not None:
+        return sniffed
+    guessed = UNKNOWN if name is None else media_type("", name)
+    if guessed != DIRECTORY and find_lie(guessed, content) is None and guessed != UNKNOWN:
+        return guessed
+    return UNKNOWN if find_lie("text/plain", content) else "text/plain"
 
 
 def _resolve_file(file: FileInput) -> PromptFile:

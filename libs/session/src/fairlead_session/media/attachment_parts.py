@@ -8,13 +8,16 @@ from typing import Final
 
 from fairlead_schema.attachments.reference import attachment_id
 from fairlead_schema.prompt import AttachedContent, PromptFile
-from fairlead_schema.provider.request import MediaPart, TextPart
+from fairlead_schema.provider.request import MediaPart, TextPart, Turn, UserTurn
 from fairlead_session.media.data_uri import is_data_uri, parse_data_uri
 from fairlead_session.media.file_part import file_note, file_part, plain_type
 from fairlead_session.media.kind import decode_text, find_lie, media_kind
 
 TEXT_BYTES_MAX: Final = 256 * 1024
 """A stored text is shown up to this length."""
+IMAGE_UNITS: Final = 6_400
+"""An image counts about 1,600 tokens, whatever its size."""
+PDF_UNITS_MAX: Final = 400_000
 _NOT_SHOWN: Final = " A file of this type cannot be shown to a model."
 
 Parts = tuple[TextPart | MediaPart, ...]
@@ -43,9 +46,40 @@ def stored_text(part: MediaPart, content: bytes) -> TextPart:
     return named_text(part.name, part.mime, text)
 
 
+def stored_units(turn: Turn) -> int:
+    """What the stored attachments of a turn add to its length, as the estimate of tokens counts it."""
+    parts = turn.content if isinstance(turn, UserTurn) else ()
+    media = (part for part in parts if isinstance(part, MediaPart) and attachment_id(part.uri))
+    return sum(_units(part) for part in media)
+
+
+def _units(part: MediaPart) -> int:
+    match media_kind(part.mime):
+        case "text":
+            return min(part.bytes, TEXT_BYTES_MAX)
+        case "image":
+            return IMAGE_UNITS
+        case "pdf":
+            return min(part.bytes // 4, PDF_UNITS_MAX)
+        case _:
+            return part.bytes // 8
+
+
 def missing_part(part: MediaPart) -> TextPart:
     """The note in the place of an attachment that is not stored any more."""
     return TextPart(file_note(part.name, part.mime, " It is not stored any more."))
+
+
+def untaken_part(part: MediaPart) -> TextPart:
+    """The note in the place of a file that the model cannot take."""
+    return TextPart(file_note(part.name, part.mime, " This model takes no such file."))
+
+
+def left_out_part(part: MediaPart) -> TextPart:
+    """The note in the place of a file for which a request has no room."""
+    return TextPart(
+        file_note(part.name, part.mime, " It is left out: newer files fill the request.")
+    )
 
 
 def _taken_parts(file: PromptFile, content: AttachedContent) -> Parts:
@@ -58,7 +92,7 @@ def _taken_parts(file: PromptFile, content: AttachedContent) -> Parts:
     elif media_kind(mime) is None:
         shown = (TextPart(file_note(file.name, mime, _NOT_SHOWN)),)
     elif attachment_id(content.uri) is not None:
-        shown = (MediaPart(content.uri, mime, file.name),)
+        shown = (MediaPart(content.uri, mime, file.name, content.bytes or 0),)
     else:
         shown = (file_part(content.uri, mime, file.name),)
     return shown if content.note is None else (*shown, TextPart(f"[{content.note}]"))

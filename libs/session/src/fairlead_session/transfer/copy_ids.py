@@ -11,8 +11,10 @@ from typing import Any, Final, TypeAlias, get_args
 
 from pydantic import BaseModel, StringConstraints
 
+from fairlead_schema.attachments.reference import is_attachment
 from fairlead_schema.events import BY_TYPE, SessionCreated, ToolCalled
 from fairlead_schema.ids import (
+    AttachmentId,
     AttemptId,
     CallId,
     EventId,
@@ -54,9 +56,9 @@ class CopiedIds:
         """The id of the copy of a session. A session that is not in the export keeps its own."""
         return self._sessions.get(old, old)
 
-    def output(self, old: OutputId) -> OutputId:
-        """The id of the copy of a managed output."""
-        return self._derive(old)
+    def output(self, old: OutputId | AttachmentId) -> OutputId | AttachmentId:
+        """The id of the copy of a managed output. An attachment has the id of its content."""
+        return old if is_attachment(old) else self._derive(old)
 
     def message(self, old: MessageId) -> MessageId:
         """The id of the copy of a message."""

@@ -5,14 +5,18 @@ from typing import Any, Final, TypeAlias
 
 from pydantic_core import from_json
 
+from fairlead_schema.attachments.reference import attachment_id
 from fairlead_schema.events import (
+    InputEdited,
     PermissionAsked,
+    PromptAdmitted,
+    PromptPromoted,
     QuestionAsked,
     SessionEvent,
     ToolProgressed,
     ToolSucceeded,
 )
-from fairlead_schema.ids import OutputId, SessionId
+from fairlead_schema.ids import AttachmentId, OutputId, SessionId
 from fairlead_schema.record import (
     LEVEL_NEWEST,
     ImportMark,
@@ -73,8 +77,12 @@ def named_session(event: SessionEvent) -> SessionId | None:
     return None
 
 
-def named_outputs(event: SessionEvent) -> Iterable[OutputId]:
-    """The managed outputs that an event names."""
+def named_outputs(event: SessionEvent) -> Iterable[OutputId | AttachmentId]:
+    """The managed outputs and the stored attachments that an event names."""
+    if isinstance(event, PromptAdmitted | PromptPromoted | InputEdited):
+        for file in event.prompt.files or ():
+            contents = (file.uri, None if file.content is None else file.content.uri)
+            yield from (id_ for uri in contents if uri and (id_ := attachment_id(uri)))
     if not isinstance(event, ToolSucceeded | ToolProgressed):
         return
     uris = (item.uri for item in event.content if isinstance(item, FileContent))

@@ -13,7 +13,7 @@ from pydantic import Field
 from pydantic_core import from_json, to_json
 
 from fairlead_schema.identity.principal import PrincipalName
-from fairlead_schema.ids import OutputId, SessionId, TenantId
+from fairlead_schema.ids import AttachmentId, OutputId, SessionId, TenantId
 from fairlead_schema.model import Model
 
 FORMAT: Final = 1
@@ -50,9 +50,9 @@ class SessionBegun(Model):
 
 
 class OutputBegun(Model):
-    """A managed output of the session follows, in chunks."""
+    """A managed output or a stored attachment of the session follows, in chunks."""
 
-    output: OutputId
+    output: OutputId | AttachmentId
     mime: str
     bytes: int = Field(ge=0)
 
@@ -143,7 +143,7 @@ class ExportLines:
             return self._line(of + b'"raw":"%s"}' % b64encode(payload))
         return self._line(of + b'"commit":%s}' % payload)
 
-    def output(self, output_id: OutputId, mime: str, size: int) -> bytes:
+    def output(self, output_id: OutputId | AttachmentId, mime: str, size: int) -> bytes:
         """The line before the chunks of a managed output."""
         self._outputs += 1
         return self._line(to_json({"output": output_id, "mime": mime, "bytes": size}))

@@ -12,7 +12,7 @@ from fairlead_schema.events import (
     SessionPurged,
     ShellRequested,
 )
-from fairlead_schema.ids import MessageId, OutputId, SessionId, TenantId, is_minted
+from fairlead_schema.ids import AttachmentId, MessageId, OutputId, SessionId, TenantId, is_minted
 from fairlead_schema.record import (
     NewerCommit,
     Recorded,
@@ -50,7 +50,7 @@ class SessionSummary:
     bytes: int = 0
     message_ids: list[MessageId] = field(default_factory=list)
     """The ids of callers that it admitted."""
-    outputs: dict[OutputId, int] = field(default_factory=dict)
+    outputs: dict[OutputId | AttachmentId, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

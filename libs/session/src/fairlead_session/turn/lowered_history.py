@@ -15,6 +15,7 @@ from fairlead_schema.catalog import ModelRef
 from fairlead_schema.provider.request import Turn
 from fairlead_session.compaction.estimate import text_units
 from fairlead_session.compaction.pruning import prune_message
+from fairlead_session.media.attachment_parts import stored_units
 from fairlead_session.persistent import PersistentList
 from fairlead_session.state.model_requests import PruneCutoff
 from fairlead_session.state.session import Session
@@ -63,7 +64,7 @@ def _extend(known: LoweredHistory, lines: PersistentList[TranscriptLine]) -> Low
     units, chain, running = known.units, list(known.chain), known.running.copy()
     for turn in turns:
         encoded = to_json(turn)
-        units += text_units(encoded.decode())
+        units += text_units(encoded.decode()) + stored_units(turn)
         running.update(encoded + b"\n")
         chain.append(running.hexdigest()[:HASH_LENGTH])
     return LoweredHistory(

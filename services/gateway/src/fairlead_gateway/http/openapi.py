@@ -9,6 +9,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from fairlead_gateway.http.operation import AnyOperation
 from fairlead_gateway.http.request_parser import (
+    ATTACHMENT_ID,
     FILE_PATH,
     MESSAGE_ID,
     OUTPUT_ID,
@@ -51,6 +52,7 @@ _PATH_IDS: Final[dict[str, TypeAdapter[Any]]] = {
     "path": FILE_PATH,
     "messageID": MESSAGE_ID,
     "outputID": OUTPUT_ID,
+    "attachmentID": ATTACHMENT_ID,
 }
 
 # The fields of each refusal besides tag and message. False marks an optional field.
@@ -62,6 +64,7 @@ _FIELDS: Final[dict[str, dict[str, bool]]] = {
     "QuestionNotFoundError": {"requestID": True},
     "ProviderNotFoundError": {"providerID": True},
     "ToolOutputNotFoundError": {"resource": True},
+    "AttachmentNotFoundError": {"resource": True},
     "ConflictError": {"resource": False},
     "UnknownError": {"ref": False},
     "ServiceUnavailableError": {"service": False},

@@ -14,6 +14,7 @@ from fairlead_gateway.http.origin_rules import browser_headers
 from fairlead_schema.commands.location_files import FilePath
 from fairlead_schema.errors import InvalidRequest, PayloadTooLarge
 from fairlead_schema.ids import (
+    AttachmentId,
     MessageId,
     OutputId,
     PermissionId,
@@ -29,6 +30,7 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 SESSION_ID: Final[TypeAdapter[SessionId]] = TypeAdapter(SessionId)
 OUTPUT_ID: Final[TypeAdapter[OutputId]] = TypeAdapter(OutputId)
 FILE_PATH: Final[TypeAdapter[str]] = TypeAdapter(FilePath)
+ATTACHMENT_ID: Final[TypeAdapter[AttachmentId]] = TypeAdapter(AttachmentId)
 MESSAGE_ID: Final[TypeAdapter[MessageId]] = TypeAdapter(MessageId)
 PERMISSION_ID: Final[TypeAdapter[str]] = TypeAdapter(PermissionId)
 PROVIDER_ID: Final[TypeAdapter[str]] = TypeAdapter(
@@ -82,6 +84,14 @@ def file_path_of(request: Request) -> str:
         return FILE_PATH.validate_python(request.path_params["path"])
     except ValidationError as error:
         raise InvalidRequest("Invalid path", kind="Params", field="path") from error
+
+
+def attachment_id_of(request: Request) -> AttachmentId:
+    """The stored attachment that the path names. Raises InvalidRequest."""
+    try:
+        return ATTACHMENT_ID.validate_python(request.path_params["attachmentID"])
+    except ValidationError as error:
+        raise InvalidRequest("Invalid attachment ID", field="attachmentID") from error
 
 
 def message_id_of(request: Request) -> MessageId:

@@ -3,6 +3,7 @@
 from fairlead_gateway.http.operation import AnyOperation
 from fairlead_gateway.routes.events import event, history, live, stream
 from fairlead_gateway.routes.messages import (
+    attachments,
     context,
     message,
     messages,
@@ -61,6 +62,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     changes.DELETE,
     transfer.EXPORT,
     prompt.ADMIT,
+    attachments.UPLOAD,
+    attachments.READ,
     pending_inputs.LIST,
     pending_inputs.CANCEL,
     pending_inputs.EDIT,

@@ -8,9 +8,10 @@ from typing import Final
 from fairlead_eventlog.ports import START
 from fairlead_gateway.http.sse import auto_close
 from fairlead_gateway.runtime import NatsPorts, Runtime
+from fairlead_schema.attachments.reference import ATTACHMENT_PREFIX, is_attachment, object_name
 from fairlead_schema.events import ToolCalled
 from fairlead_schema.identity.principal import Principal
-from fairlead_schema.ids import OutputId, SessionId, TenantId
+from fairlead_schema.ids import AttachmentId, OutputId, SessionId, TenantId
 from fairlead_schema.record import LEVEL_NEWEST, RecordError, decode
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import MANAGED_PREFIX
@@ -22,6 +23,7 @@ from fairlead_session.transfer.lines import CHUNK_BYTES, ExportHeader, ExportLin
 PIECE_BYTES: Final = 256 * 1024
 _TASK: Final = f'"{TASK}"'.encode()
 _MANAGED: Final = MANAGED_PREFIX.encode()
+_ATTACHED: Final = ATTACHMENT_PREFIX.encode()
 
 
 async def export_sessions(
@@ -63,13 +65,13 @@ def _header(ports: NatsPorts, principal: Principal, scope: ExportScope) -> Expor
 
 
 class _SessionExport:
-    """One session: its commits, and then the outputs that its events name."""
+    """One session: its commits, and then the outputs and attachments that its events name."""
 
     def __init__(self, ports: NatsPorts, at: Address, lines: ExportLines) -> None:
         self._ports = ports
         self._at = at
         self._lines = lines
-        self._outputs: dict[OutputId, None] = {}
+        self._outputs: dict[OutputId | AttachmentId, None] = {}
         self.children: list[SessionId] = []
 
     async def lines(self) -> AsyncIterator[bytes]:
@@ -90,7 +92,7 @@ class _SessionExport:
 
     def _note(self, payload: bytes) -> None:
         """Note the outputs and children that a commit names. Most commits name none."""
-        if _MANAGED not in payload and _TASK not in payload:
+        if not any(sign in payload for sign in (_MANAGED, _ATTACHED, _TASK)):
             return
         try:
             events = [recorded.event for recorded in decode(payload).events]
@@ -103,14 +105,17 @@ class _SessionExport:
                     child_of(self._at.session_id, event.assistant_message_id, event.call_id)
                 )
 
-    async def _output_lines(self, output_id: OutputId) -> AsyncIterator[bytes]:
-        """The lines of a managed output; none if it has expired."""
+    async def _output_lines(self, output_id: OutputId | AttachmentId) -> AsyncIterator[bytes]:
+        """The lines of an output or an attachment; none if it is not stored any more."""
         tenant: TenantId = self._at.tenant
-        output = await self._ports.outputs.stat(tenant, output_id)
+        store, name = self._ports.outputs, output_id
+        if is_attachment(output_id):
+            store, name = self._ports.attachments, object_name(self._at.session_id, output_id)
+        output = await store.stat(tenant, name)
         if output is None:
             return
         yield self._lines.output(output_id, output.mime, output.bytes)
-        async with auto_close(self._ports.outputs.get(tenant, output_id)) as pieces:
+        async with auto_close(store.get(tenant, name)) as pieces:
             async for piece in pieces:
                 for data in _split(piece):
                     yield self._lines.chunk(data)

@@ -1,4 +1,4 @@
-"""Keeps the body of an import in a temporary file, so that it is verified before anything is written."""
+"""Keeps a large body in a temporary file, so that it is verified before anything is written."""
 
 import asyncio
 import tempfile
@@ -13,8 +13,14 @@ from fairlead_gateway.http.request_parser import REQUEST_TIMEOUT
 from fairlead_schema.errors import PayloadTooLarge
 
 
-async def spool_body(request: Request, file: BinaryIO, *, bytes_max: int, stall_s: float) -> int:
+async def spool_body(
+    request: Request, file: BinaryIO, *, bytes_max: int, stall_s: float, setting: str
+) -> int:
     """Write the body to a file; the answer is its size. Raises PayloadTooLarge, or 408 if it stalls."""
+    refusal = PayloadTooLarge(f"The body exceeds {bytes_max} bytes: see {setting}")
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > bytes_max:
+        raise refusal
     size, chunks = 0, aiter(request.stream())
     with suppress(StopAsyncIteration):
         while True:
@@ -26,7 +32,7 @@ async def spool_body(request: Request, file: BinaryIO, *, bytes_max: int, stall_
                 raise HTTPException(REQUEST_TIMEOUT, text, {"connection": "close"}) from None
             size += len(chunk)
             if size > bytes_max:
-                raise PayloadTooLarge(f"The export exceeds {bytes_max} bytes: see import_bytes_max")
+                raise refusal
             file.write(chunk)
     file.seek(0)
     return size

@@ -91,6 +91,8 @@ class Boundary:
         transformed = await self._transform(fitting, target)
         request, kept = transformed.request, _keeps_turns(fitting, transformed.request)
         sent = prefix(request, fitting.history if kept else None, narrowed=offer.narrowed)
+        media = self._context.stored_media
+        request = await media.inline(writer.at, request, target.inputs)
         self._report_break(sent, target)
         cached = expected_cached_tokens(writer.session, sent, target.agent, target.identity.model)
         attempt = dispatch(

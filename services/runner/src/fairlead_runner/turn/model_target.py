@@ -12,7 +12,7 @@ from fairlead_schema.provider.request import ModelRequest
 from fairlead_schema.subjects import Address
 from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.configuration import Config
-from fairlead_service.config.providers import ModelVariant, ProviderConfig, Rates
+from fairlead_service.config.providers import ModelCapabilities, ModelVariant, ProviderConfig, Rates
 from fairlead_session.compaction.compaction import Window
 from fairlead_session.state.session import Session
 from fairlead_session.transforms.document import Purpose, RequestOrigin
@@ -34,6 +34,8 @@ class ModelTarget:
     transport: Transport
     price: TokenPrice
     window: Window
+    inputs: frozenset[str] | None = None
+    """The kinds of input that the model takes; None if the configuration names none."""
 
 
 def resolve_model(config: Config, session: Session) -> ModelTarget:
@@ -65,6 +67,7 @@ def resolve_model(config: Config, session: Session) -> ModelTarget:
         transport=_transport(provider),
         price=_price(model.cost, tuple((tier.context, _price(tier)) for tier in model.cost.tier)),
         window=Window(model.context, model.output),
+        inputs=_inputs(model.capabilities),
     )
 
 
@@ -80,6 +83,12 @@ def request_origin(
         headers=configured_headers(target.endpoint, request),
         output_tokens_max=target.identity.output_tokens_max,
     )
+
+
+def _inputs(capabilities: ModelCapabilities) -> frozenset[str] | None:
+    """The inputs that the configuration names. Without them, the provider decides."""
+    named = "input" in capabilities.model_fields_set
+    return frozenset(capabilities.input) if named else None
 
 
 def transports(config: Config) -> frozenset[Transport]:

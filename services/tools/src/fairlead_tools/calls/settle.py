@@ -154,6 +154,7 @@ class SettlePhase:
         """Leave nothing of a purged session: an output may have been stored after the purge."""
         with suppress(LogError):
             await self._eventlog.outputs.remove_all(at)
+            await self._eventlog.attachments.remove_all(at)
         await asyncio.to_thread(self._private.remove_session, at)
 
     async def _finish_asked(self, request: TakenRequest, after: AssumedState[Session]) -> Handled:

@@ -24,7 +24,7 @@ from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer, ServerRefusal, 
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes, principal_mark
 from fairlead_eventlog.register_ports import OutputPart, OutputParts, StoredOutput
-from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
+from fairlead_eventlog.streams import OUTPUT_BUCKET
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import OutputId, TenantId
 from fairlead_schema.subjects import Address
@@ -36,10 +36,12 @@ MIME: Final = "Content-Type"
 
 
 class JetStreamOutputs:
-    """Managed outputs as objects of one bucket."""
+    """Managed outputs, or attachments, as objects of one bucket."""
 
-    def __init__(self, link: NatsLink) -> None:
+    def __init__(self, link: NatsLink, bucket: str = OUTPUT_BUCKET) -> None:
         self._link = link
+        self._bucket = bucket
+        self._stream = f"OBJ_{bucket}"
 
     async def put(
         self,
@@ -55,13 +57,13 @@ class JetStreamOutputs:
         first = await anext(chunks, b"")
         nuid = f"{at.tenant}.{at.session_id}.{output_id}.{_label(len(first), principal)}"
         try:
-            size, count, digest = await self._store_chunks(_chunk_subject(nuid), first, chunks)
+            size, count, digest = await self._store_chunks(self._chunk_subject(nuid), first, chunks)
             stored = OutputParts("", len(first), count, size, digest, mime)
             await self._store_description(at.tenant, output_id, nuid, stored)
         except BaseException:
             # Nobody can find these chunks, so they are removed before they expire.
             with suppress(LogError):
-                await purge_subject(self._link, OUTPUTS.name, _chunk_subject(nuid))
+                await purge_subject(self._link, self._stream, self._chunk_subject(nuid))
             raise
         return StoredOutput(size, mime)
 
@@ -75,7 +77,7 @@ class JetStreamOutputs:
     ) -> None:
         nuid = _parts_nuid(at, output_id, part.upload, part.first_bytes, principal)
         headers = {"Nats-Msg-Id": f"{nuid}-{part.number}"}
-        await self._store_message(_chunk_subject(nuid), part.data, headers)
+        await self._store_message(self._chunk_subject(nuid), part.data, headers)
 
     async def finish_parts(
         self,
@@ -100,10 +102,10 @@ class JetStreamOutputs:
         description = await self._describe(tenant, output_id)
         if description is None:
             return
-        subject, sequence, passed = _chunk_subject(description["nuid"]), 1, 0
+        subject, sequence, passed = self._chunk_subject(description["nuid"]), 1, 0
         while passed < description["size"]:
             chunks, _ = await self._link.read_subject(
-                OUTPUTS.name, subject, first=sequence, batch=BATCH
+                self._stream, subject, first=sequence, batch=BATCH
             )
             if not chunks:
                 size = description["size"]
@@ -117,19 +119,21 @@ class JetStreamOutputs:
 
     async def stored_bytes(self, tenant: TenantId) -> StoredBytes:
         marked: Counter[str] = Counter()
-        for subject, count in (await self._chunk_counts(_chunk_subject(f"{tenant}.>"))).items():
+        for subject, count in (
+            await self._chunk_counts(self._chunk_subject(f"{tenant}.>"))
+        ).items():
             marked[_mark(subject)] += self._output_bytes(subject, count)
         return StoredBytes(marked.total(), marked)
 
     async def remove_all(self, at: Address) -> None:
-        chunks = _chunk_subject(f"{at.tenant}.{at.session_id}.>")
+        chunks = self._chunk_subject(f"{at.tenant}.{at.session_id}.>")
         for subject in await self._chunk_counts(chunks):
-            _, _, output_id, _ = subject.removeprefix(_chunk_subject("")).split(".")
+            _, _, output_id, _ = subject.removeprefix(self._chunk_subject("")).split(".")
             await purge_subject(
-                self._link, OUTPUTS.name, _description_subject(at.tenant, output_id)
+                self._link, self._stream, self._description_subject(at.tenant, output_id)
             )
         # The chunks go last: a second call needs them to find the rest.
-        await purge_subject(self._link, OUTPUTS.name, chunks)
+        await purge_subject(self._link, self._stream, chunks)
 
     async def _chunk_counts(self, subject: str) -> dict[str, int]:
         """How many chunks there are on each subject that matches, from the server's list."""
@@ -137,9 +141,9 @@ class JetStreamOutputs:
         while True:
             wanted = {"subjects_filter": subject, "offset": len(counts)}
             try:
-                info = await self._link.api(f"STREAM.INFO.{OUTPUTS.name}", wanted)
+                info = await self._link.api(f"STREAM.INFO.{self._stream}", wanted)
             except ServerRefusal as refusal:
-                raise stream_error(refusal, OUTPUTS.name) from refusal
+                raise stream_error(refusal, self._stream) from refusal
             page: dict[str, int] = info["state"].get("subjects") or {}
             counts |= page
             if not page or len(counts) >= info.get("total", 0):
@@ -173,7 +177,7 @@ class JetStreamOutputs:
         """Make the chunks of an output readable."""
         description = {
             "name": _name(tenant, output_id),
-            "bucket": OUTPUT_BUCKET,
+            "bucket": self._bucket,
             "nuid": nuid,
             "size": parts.size,
             "chunks": parts.count,
@@ -183,7 +187,7 @@ class JetStreamOutputs:
             "options": {"max_chunk_size": self._chunk_bytes},
         }
         headers = {"Nats-Rollup": "sub"}
-        subject = _description_subject(tenant, output_id)
+        subject = self._description_subject(tenant, output_id)
         await self._store_message(subject, orjson.dumps(description), headers)
 
     async def _store_message(
@@ -193,17 +197,24 @@ class JetStreamOutputs:
         try:
             await self._link.store(subject, payload, headers=headers)
         except ServerRefusal as refusal:
-            raise stream_error(refusal, OUTPUTS.name) from refusal
+            raise stream_error(refusal, self._stream) from refusal
         except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("a managed output was not acknowledged") from error
 
     async def _describe(self, tenant: TenantId, output_id: OutputId) -> dict[str, Any] | None:
-        subject = _description_subject(tenant, output_id)
-        message = await self._link.last_message(OUTPUTS.name, subject)
+        subject = self._description_subject(tenant, output_id)
+        message = await self._link.last_message(self._stream, subject)
         if message is None:
             return None
         description: dict[str, Any] = orjson.loads(message.payload)
         return None if description.get("deleted") else description
+
+    def _chunk_subject(self, nuid: str) -> str:
+        return f"$O.{self._bucket}.C.{nuid}"
+
+    def _description_subject(self, tenant: TenantId, output_id: OutputId) -> str:
+        name = urlsafe_b64encode(_name(tenant, output_id).encode()).decode()
+        return f"$O.{self._bucket}.M.{name}"
 
 
 async def _split_chunks(pieces: AsyncIterator[bytes], length: int) -> AsyncIterator[bytes]:
@@ -247,12 +258,3 @@ def _name(tenant: TenantId, output_id: OutputId) -> str:
 
 def _mime(description: dict[str, Any]) -> str:
     return str(next(iter(description.get("headers", {}).get(MIME, ())), "application/octet-stream"))
-
-
-def _chunk_subject(nuid: str) -> str:
-    return f"$O.{OUTPUT_BUCKET}.C.{nuid}"
-
-
-def _description_subject(tenant: TenantId, output_id: OutputId) -> str:
-    name = urlsafe_b64encode(_name(tenant, output_id).encode()).decode()
-    return f"$O.{OUTPUT_BUCKET}.M.{name}"

@@ -20,11 +20,25 @@ UNSATISFIABLE: Final = 416
 
 async def _read_output(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     output_id, outputs = output_id_of(request.http), request.runtime.nats().outputs
+    answer = await stream_object(request, outputs, output_id, shown_name=output_id)
+    if answer is None:
+        raise OutputNotFound(output_id)
+    return answer
+
+
+async def stream_object(
+    request: ApiRequest[EmptyInput, EmptyInput],
+    outputs: OutputStore,
+    output_id: OutputId,
+    *,
+    shown_name: str,
+) -> Response | None:
+    """A stored object, or the range that the request asks for; None if it is not stored."""
     output = await outputs.stat(request.tenant, output_id)
     if output is None:
-        raise OutputNotFound(output_id)
+        return None
     wanted = requested_range(request.http.headers.get("range"), output.bytes)
-    headers = _headers(output_id, output)
+    headers = _headers(shown_name, output)
     if wanted is None:
         headers["content-range"] = f"bytes */{output.bytes}"
         return Response(status_code=UNSATISFIABLE, headers=headers)
@@ -36,7 +50,7 @@ async def _read_output(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     first = await anext(pieces, b"")
     if wanted and not first:
         # A purge or its age removed the output after the look at it.
-        raise OutputNotFound(output_id)
+        return None
     return StreamingResponse(
         _continue_with(first, pieces),
         status_code=PARTIAL if partial else 200,
@@ -83,11 +97,11 @@ async def _read_range(
                 return
 
 
-def _headers(output_id: OutputId, output: StoredOutput) -> dict[str, str]:
+def _headers(shown_name: str, output: StoredOutput) -> dict[str, str]:
     # Tool output is untrusted text. A browser must not run it as a page of this server.
     return {
         "content-type": output.mime,
-        "content-disposition": f'attachment; filename="{output_id}"',
+        "content-disposition": f'attachment; filename="{shown_name}"',
         "content-security-policy": "sandbox",
         "x-content-type-options": "nosniff",
         "accept-ranges": "bytes",

@@ -128,6 +128,7 @@ async def _import(request: ApiRequest[ImportQuery, EmptyInput]) -> Response:
             body,
             bytes_max=settings.import_bytes_max,
             stall_s=settings.body_timeout_s,
+            setting="import_bytes_max",
         )
         runtime.limits.take_bytes(name, size)
         try:

@@ -1,8 +1,8 @@
 """`session.edit`: change one pending input, or turn a queued one into a steer."""
 
 from fairlead_ingest.command_context import Committed, ContextDep, Events
+from fairlead_ingest.verbs.input.attachments import resolve_prompt
 from fairlead_ingest.verbs.input.cancel import input_error
-from fairlead_ingest.verbs.input.prompt import resolve_prompt
 from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_ingest.verbs.sessions import change, load
 from fairlead_schema.commands.input import EditPendingInput
@@ -18,7 +18,7 @@ async def edit(context: ContextDep, tenant: TenantParam, command: EditPendingInp
     """Change an input that the model has not seen. Raises Conflict or MessageNotFound."""
     at, message_id = Address(tenant, command.session_id), command.message_id
     await load(context, at)
-    prompt = None if command.prompt is None else resolve_prompt(context, command.prompt)
+    prompt = None if command.prompt is None else await resolve_prompt(context, at, command.prompt)
 
     def decide(session: Session) -> Events | InputRefusal:
         return inbox.edit(session, message_id, prompt=prompt, delivery=command.delivery)

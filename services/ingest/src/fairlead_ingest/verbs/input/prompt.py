@@ -4,8 +4,8 @@ from typing import assert_never
 
 from fairlead_ingest.command_context import CommandContext, Committed, ContextDep, Events
 from fairlead_ingest.quotas import quota_error
+from fairlead_ingest.verbs.input.attachments import resolve_prompt
 from fairlead_ingest.verbs.input.message_id import ID_IN_USE, bind_id, check_minted_id
-from fairlead_ingest.verbs.input.options import check_options
 from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_ingest.verbs.sessions import archived_error
 from fairlead_schema.commands.input import AdmitPrompt
@@ -14,11 +14,10 @@ from fairlead_schema.errors import (
     Conflict,
     InvalidRequest,
     LimitReached,
-    PayloadTooLarge,
     Refused,
     SessionNotFound,
 )
-from fairlead_schema.prompt import Prompt, PromptInput, Receipt
+from fairlead_schema.prompt import Prompt, Receipt
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.server import TenantParam
@@ -32,7 +31,6 @@ from fairlead_session.input.admission import (
     admit,
     receipt,
 )
-from fairlead_session.input.attachment import check_attachments, resolve_attachments
 from fairlead_session.state.session import Session
 
 
@@ -41,7 +39,7 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
     at = Address(tenant, command.session_id)
     if command.expected_turn is not None and command.delivery != "steer":
         raise InvalidRequest("Only a steer expects a turn", kind="Body", field="expectedTurn")
-    resolved = resolve_prompt(context, command.prompt)
+    resolved = await resolve_prompt(context, at, command.prompt)
     message_id = command.id or check_minted_id(command.minted_id) or ids.message_id()
     assumed = None if command.id is None else await bind_id(context, at, command.id)
     reached = await _find_reached_quota(context, at)
@@ -81,22 +79,6 @@ async def _find_reached_quota(context: CommandContext, at: Address) -> QuotaReac
         profile = (await context.peek(at)).profile
         creator = None if profile is None else profile.created_by
     return await context.quotas.find_reached_quota(at.tenant, PROMPT_QUOTAS, creator=creator)
-
-
-def resolve_prompt(context: CommandContext, prompt: PromptInput) -> Prompt:
-    """A prompt in the form that the log stores. Raises a refusal that says what to correct."""
-    check_options(context, prompt)
-    resolved = resolve_attachments(prompt)
-    if not resolved.text.strip() and not resolved.files:
-        raise InvalidRequest("A prompt needs text or a file", kind="Body", field="prompt.text")
-    size, limit = len(resolved.model_dump_json().encode()), context.settings.prompt_bytes_max
-    if size > limit:
-        raise PayloadTooLarge(f"A prompt of {size} bytes exceeds {limit}")
-    refused = check_attachments(resolved)
-    if refused is not None:
-        field = f"prompt.files.{refused.index}.uri"
-        raise InvalidRequest(f"{field}: {refused.reason}", kind="Body", field=field)
-    return resolved
 
 
 def _check_model(context: CommandContext, session: Session, prompt: Prompt) -> None:

@@ -1,9 +1,12 @@
-"""`transfer.output`: store a managed output of an import, part by part."""
+"""`transfer.output`: store a managed output or an attachment of an import, part by part."""
 
-from fairlead_eventlog.register_ports import OutputPart, OutputParts
-from fairlead_ingest.command_context import ContextDep
+from fairlead_eventlog.register_ports import OutputPart, OutputParts, OutputStore
+from fairlead_ingest.command_context import CommandContext, ContextDep
+from fairlead_schema.attachments.reference import digest_of, is_attachment, object_name
 from fairlead_schema.commands.transfer import OutputStored, StoreOutput
 from fairlead_schema.errors import InvalidRequest
+from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.ids import OutputId
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 
@@ -12,16 +15,30 @@ async def store_output(
     context: ContextDep, tenant: TenantParam, command: StoreOutput
 ) -> OutputStored:
     """Store one part. An output that exists stays as it is, whoever it belongs to."""
-    outputs = context.eventlog.outputs
-    if await outputs.stat(tenant, command.id) is not None:
+    return await store_part(context, Address(tenant, command.session_id), command)
+
+
+async def store_part(
+    context: CommandContext,
+    at: Address,
+    command: StoreOutput,
+    *,
+    principal: PrincipalName | None = None,
+) -> OutputStored:
+    """Store one part; the last one makes the whole readable. Raises InvalidRequest."""
+    store, name = _find_store(context, command)
+    if await store.stat(at.tenant, name) is not None:
         return OutputStored(id=command.id, complete=True)
-    at = Address(tenant, command.session_id)
     part = OutputPart(command.upload, command.part, command.first_bytes, command.data)
-    await outputs.put_part(at, command.id, part)
+    await store.put_part(at, name, part, principal=principal)
     if command.digest is None:
         return OutputStored(id=command.id, complete=False)
     if command.mime is None or command.bytes is None:
         raise InvalidRequest("The last part names mime and bytes", kind="Body", field="mime")
+    if is_attachment(command.id) and command.digest != digest_of(command.id):
+        raise InvalidRequest(
+            "The content has another hash than its id", kind="Body", field="digest"
+        )
     parts = OutputParts(
         upload=command.upload,
         first_bytes=command.first_bytes,
@@ -30,5 +47,11 @@ async def store_output(
         digest=bytes.fromhex(command.digest),
         mime=command.mime,
     )
-    await outputs.finish_parts(at, command.id, parts)
+    await store.finish_parts(at, name, parts, principal=principal)
     return OutputStored(id=command.id, complete=True)
+
+
+def _find_store(context: CommandContext, command: StoreOutput) -> tuple[OutputStore, OutputId]:
+    if is_attachment(command.id):
+        return context.eventlog.attachments, object_name(command.session_id, command.id)
+    return context.eventlog.outputs, command.id
