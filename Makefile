@@ -51,9 +51,10 @@ up: sync
 bench: sync
 	$(RUN) fairlead bench
 
-# make memory TURNS=10000 SOLO=--solo: the memory of each process over many turns.
+# make memory TURNS=10000 SOLO=--solo CACHE=16: the memory of each process over many turns. With a cache of
+# few sessions, which is soon full, whatever still grows is no cache.
 memory: sync
-	$(RUN) fairlead bench memory --turns $(or $(TURNS),10000) $(SOLO)
+	$(RUN) fairlead bench memory --turns $(or $(TURNS),10000) $(SOLO) $(if $(CACHE),--cache-sessions $(CACHE))
 
 coverage: sync
 	$(RUN) python -m tests.tidy.coverage_table --write

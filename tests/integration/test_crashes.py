@@ -1,8 +1,11 @@
 """SIGKILL of every process in mid-flow: nothing accepted is lost, nothing is done twice."""
 
 import asyncio
+import os
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -125,6 +128,55 @@ async def test_with_postgres_down_turns_go_on_and_reads_say_so(up: Stack) -> Non
     assert statuses <= {200, 503}
     messages = await up.client.messages(session)
     assert [message["type"] for message in messages] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize(
+    "stall_s", [0, pytest.param(10, marks=pytest.mark.slow)], ids=["a moment", "ten seconds"]
+)
+async def test_a_stalled_postgres_stops_no_admission_turn_or_stream(
+    up: Stack, stall_s: float
+) -> None:
+    """Every process of Postgres stands still, with its connections open. The rows catch up later."""
+    session, loop, ended = await up.session(), asyncio.get_running_loop(), asyncio.Semaphore(0)
+
+    async def follow() -> None:
+        async for frame in up.client.follow(session):
+            if '"session.next.step.ended"' in frame.data:
+                ended.release()
+
+    following, turns = asyncio.create_task(follow()), 0
+    with stopped_postgres(up):
+        deadline = loop.time() + stall_s
+        while turns < 3 or loop.time() < deadline:
+            await admit(up, session, f"msg_stall_{stall_s}_{turns}", "while the tables stand still")
+            async with asyncio.timeout(60):
+                await ended.acquire()
+            turns += 1
+            await asyncio.sleep(0.1)
+    following.cancel()
+
+    await up.wait_until_rested(session)
+    await digest_when_projected(up)
+    messages = await up.client.messages(session)
+    assert [message["type"] for message in messages] == ["user", "assistant"] * turns
+
+
+@contextmanager
+def stopped_postgres(up: Stack) -> Iterator[None]:
+    """Stop the server and all that serve its connections, for the length of a block."""
+    server = up.up.pid("postgres", 0)
+    assert server is not None
+    # The server first: it then starts no further process.
+    os.kill(server, signal.SIGSTOP)
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    processes = [server, *map(int, children)]
+    try:
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
 
 
 async def test_a_stream_resumes_without_gap_or_duplicate_when_the_gateway_dies(up: Stack) -> None:

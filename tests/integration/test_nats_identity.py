@@ -11,8 +11,11 @@ import nats
 import pytest
 import pytest_asyncio
 from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import TimeoutError as NatsTimeoutError
 
 from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.streams.client_consumers import PENDING_MAX
 from fairlead_schema import subjects
 from fairlead_schema.errors import InternalFailure, ServiceUnavailable
 from fairlead_schema.identity.principal import LOCAL
@@ -159,6 +162,32 @@ async def test_a_client_that_opens_its_feed_again_and_again_has_one_consumer(up:
     assert [name for name in names if name.startswith("feed-")] == ["feed-default-local"]
     assert all("data" in answer or "_tag" in answer["error"] for answer in answers)
     assert not any(answer.get("error", {}).get("_tag") == InternalFailure.tag for answer in answers)
+
+
+async def test_a_client_that_never_acknowledges_its_feed_stops_nobody_else(up: Stack) -> None:
+    """It gets as much as may wait for an acknowledgement. Turns and other readers go on."""
+    subject = "fairlead.event.default.ses_flood.note"
+    async with local_client(up) as client, open_link(up.up.operator, name="test") as link:
+        last = (await link.api("STREAM.INFO.EVENTS"))["state"]["last_seq"]
+        opened = (await call(client, "feed.open", {"after": last}))["data"]
+        feed = await client.jetstream().pull_subscribe_bind(
+            consumer=opened["consumer"], stream=opened["stream"]
+        )
+        for _ in range(PENDING_MAX + 100):
+            await link.send(subject, b"{}")
+        taken: list[Msg] = []
+        async with asyncio.timeout(TIMEOUT_S):
+            while len(taken) < PENDING_MAX:
+                taken += await feed.fetch(PENDING_MAX - len(taken), timeout=5)
+            with pytest.raises(NatsTimeoutError):
+                await feed.fetch(1, timeout=0.5)
+
+            await up.answer_another_session()
+            found, _ = await link.read_subject("EVENTS", subject, first=last + 1, batch=2_000)
+            assert len(found) == PENDING_MAX + 100, "another reader gets everything"
+
+            await taken[0].ack()
+            assert len(await feed.fetch(1, timeout=5)) == 1, "an acknowledgement makes room for one"
 
 
 async def test_a_published_prompt_gets_a_receipt_that_its_sender_may_read(up: Stack) -> None:

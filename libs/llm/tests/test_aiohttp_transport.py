@@ -169,6 +169,21 @@ async def test_a_large_frame_byte_by_byte_is_one_event() -> None:
     assert isinstance(events[-1], StepFinish)
 
 
+async def test_a_frame_of_ten_megabytes_is_one_event() -> None:
+    text = "x" * 10_000_000
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(HEAD + chunk(text_frame(text)) + chunk(DONE) + END)
+        await writer.drain()
+
+    async with provider(serve) as url, clients(keepalive_max=4) as client_for:
+        events = await read_events(client_for(Transport()), url)
+
+    assert [len(event.text) for event in events if isinstance(event, TextChunk)] == [len(text)]
+    assert isinstance(events[-1], StepFinish)
+
+
 async def test_a_reader_that_pauses_stops_the_provider() -> None:
     """Back-pressure: what the provider may send ahead is bounded, however long the answer is."""
     piece = chunk(text_frame("x" * 60_000))

@@ -64,7 +64,7 @@ async def run_tasks(
     The feed needs no Postgres. All other tasks wait until the gate is open.
     """
     limits = BatchLimits(settings.batch_commits_max, settings.batch_bytes_max)
-    async with ShardGroup(settings.postgres_dsn, eventlog, limits) as group:
+    async with ShardGroup(settings.postgres_dsn, eventlog, limits, cache=settings.cache) as group:
         companions = Companions()
         table_tasks = _table_tasks(settings, eventlog, group, companions)
         held = {name: gate.hold(task) for name, task in table_tasks.items()}

@@ -7,6 +7,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict
 
 from fairlead_eventlog.ports import BATCH_BYTES
+from fairlead_projector.projection.recent_sessions import CacheLimits
 from fairlead_projector.sweep import TenantBudgets
 from fairlead_schema.commands.quota import QuotaLimits
 from fairlead_schema.identity.nats_address import NatsAddress
@@ -42,6 +43,7 @@ class ProjectorSettings(BaseModel):
     port: int
     batch_commits_max: int
     batch_bytes_max: int = BATCH_BYTES
+    cache: CacheLimits = CacheLimits()
     sweep_interval_s: float
     sweep_age_s: float
     tenant_budgets: TenantBudgets = TenantBudgets()
@@ -62,6 +64,9 @@ class ProjectorSettings(BaseModel):
             port=config.health.port,
             batch_commits_max=config.projector.batch_commits_max,
             batch_bytes_max=config.projector.batch_bytes_max,
+            cache=CacheLimits(
+                config.projector.cache_sessions_max, config.projector.cache_bytes_max
+            ),
             sweep_interval_s=config.projector.sweep_interval_s,
             sweep_age_s=config.projector.sweep_age_s,
             tenant_budgets=TenantBudgets(

@@ -10,7 +10,7 @@ from fairlead_projector import database, metrics
 from fairlead_projector.migrations import migrate
 from fairlead_projector.projection import store
 from fairlead_projector.projection.batches import is_refused, join_pages, split_entries
-from fairlead_projector.projection.recent_sessions import SESSION_BYTES, RecentSessions
+from fairlead_projector.projection.recent_sessions import SESSION_BYTES, CacheLimits, RecentSessions
 from fairlead_projector.projection.rows import ProjectedSession
 from fairlead_projector.projection.session_row import unreadable_row
 from fairlead_projector.projection.shard import ReadOptions
@@ -70,7 +70,7 @@ def test_the_rows_of_a_statement_are_bounded_by_bytes() -> None:
 
 def test_recent_sessions_are_bounded_by_bytes() -> None:
     """A16: a cache of 2,000 sessions held the newest message of each, however large."""
-    recent = RecentSessions(sessions_max=3, bytes_max=3 * SESSION_BYTES + 100)
+    recent = RecentSessions(CacheLimits(3, 3 * SESSION_BYTES + 100))
     places = [Address("default", f"ses_{number}") for number in range(5)]
     for at in places[:4]:
         recent.put(at, ProjectedSession(unreadable_row(at, 1)))

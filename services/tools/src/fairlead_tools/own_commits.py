@@ -10,7 +10,6 @@ from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.state.session import Session
 
-SESSIONS_MAX: Final = 1024
 COMMITS_MAX: Final = 32
 
 
@@ -21,8 +20,9 @@ class OwnCommits:
     other are all that the log got in between, and whoever wrote since makes the next append fail.
     """
 
-    def __init__(self, cache: SessionCache[Session]) -> None:
+    def __init__(self, cache: SessionCache[Session], *, sessions_max: int) -> None:
         self._cache = cache
+        self._sessions_max = sessions_max
         self._commits: OrderedDict[Address, deque[StoredCommit]] = OrderedDict()
 
     def add(self, at: Address, after: AssumedState[Session]) -> None:
@@ -34,7 +34,7 @@ class OwnCommits:
         if not commits or commits[-1].position < position:
             commits.append(StoredCommit(position, last))
         self._commits.move_to_end(at)
-        if len(self._commits) > SESSIONS_MAX:
+        if len(self._commits) > self._sessions_max:
             self._commits.popitem(last=False)
 
     def apply(self, at: Address, assumed: AssumedState[Session]) -> AssumedState[Session]:

@@ -25,6 +25,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_tools.calls.log import CallLog
@@ -79,7 +80,9 @@ class Ingest:
 
 
 def subagents(harness: Harness, depth_max: int = 3) -> Subagents:
-    return Subagents(harness.eventlog, CallLog(harness.eventlog), depth_max=depth_max)
+    return Subagents(
+        harness.eventlog, CallLog(harness.eventlog, ToolsConfig()), depth_max=depth_max
+    )
 
 
 async def test_a_session_is_made_and_prompted_once(harness: Harness) -> None:
@@ -126,7 +129,10 @@ async def test_a_child_gets_the_model_of_its_parent_unless_its_agent_has_one(
         return ModelRef(provider_id="acme", id=own[agent]) if agent in own else None
 
     attendant = Subagents(
-        harness.eventlog, CallLog(harness.eventlog), depth_max=3, agent_model=agent_model
+        harness.eventlog,
+        CallLog(harness.eventlog, ToolsConfig()),
+        depth_max=3,
+        agent_model=agent_model,
     )
     await attendant.attend(CONTEXT, WORK)
 

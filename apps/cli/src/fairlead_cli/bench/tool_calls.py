@@ -20,8 +20,7 @@ from fairlead_schema.subjects import Address
 
 # The probe tools are on, and every call is permitted.
 CONFIGURATION: Final = """
-[tools]
-probes = true
+tools.probes = true
 
 [[agent.build.permissions]]
 action = "*"
@@ -30,11 +29,11 @@ effect = "allow"
 """
 
 
-def write_config(directory: Path) -> Path:
-    """Write a configuration whose agent may call the probe tools."""
+def write_config(directory: Path, *, more: str = "") -> Path:
+    """Write a configuration whose agent may call the probe tools, with more of it before that."""
     path = directory / "bench.toml"
     location = f"[location]\ndefault = {json.dumps(str(directory))}\n"
-    path.write_text(f"{CONFIGURATION}\n{location}")
+    path.write_text(f"{more}\n{CONFIGURATION}\n{location}")
     return path
 
 

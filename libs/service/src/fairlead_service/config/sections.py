@@ -148,6 +148,8 @@ class RunnerConfig(Section):
 class ProjectorConfig(Section):
     batch_commits_max: int = Field(default=500, gt=0)
     batch_bytes_max: int = Field(default=8 * 1024 * 1024, gt=0)
+    cache_sessions_max: int = Field(default=1024, gt=0)
+    cache_bytes_max: int = Field(default=64 * 1024 * 1024, gt=0)
     sweep_interval_s: float = Field(default=2.0, gt=0)
     sweep_age_s: float = Field(default=3.0, ge=0)
     asks_interval_s: float = Field(default=1.0, gt=0)
@@ -156,6 +158,8 @@ class ProjectorConfig(Section):
 class ToolsConfig(Section):
     pool: str = Field(default="default", pattern=r"^[A-Za-z0-9_-]+$")
     concurrency: int = Field(default=64, gt=0)
+    cache_sessions_max: int = Field(default=512, gt=0)
+    cache_bytes_max: int = Field(default=64 * 1024 * 1024, gt=0)
     image_width_max: int = Field(default=2_000, gt=0)
     image_height_max: int = Field(default=2_000, gt=0)
     image_bytes_max: int = Field(default=5 * 1024 * 1024, gt=0)

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairlead_projector.projection.rows import ProjectedSession
 from fairlead_schema.subjects import Address
@@ -13,12 +13,18 @@ BYTES_MAX: Final = 128 * 1024 * 1024
 SESSION_BYTES: Final = 2_048
 
 
+class CacheLimits(NamedTuple):
+    """How much of the sessions that were changed last stays in memory."""
+
+    sessions_max: int = SESSIONS_MAX
+    bytes_max: int = BYTES_MAX
+
+
 class RecentSessions:
     """A cache of sessions. The one that was changed longest ago goes first."""
 
-    def __init__(self, *, sessions_max: int = SESSIONS_MAX, bytes_max: int = BYTES_MAX) -> None:
-        self._sessions_max = sessions_max
-        self._bytes_max = bytes_max
+    def __init__(self, limits: CacheLimits) -> None:
+        self._sessions_max, self._bytes_max = limits
         self._sessions: OrderedDict[Address, tuple[ProjectedSession, int]] = OrderedDict()
         self.bytes = 0
 

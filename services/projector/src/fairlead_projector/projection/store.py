@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from fairlead_projector.database import Connection, query
 from fairlead_projector.projection.batches import join_pages
 from fairlead_projector.projection.copy_lines import event_lines, message_lines
-from fairlead_projector.projection.recent_sessions import RecentSessions
+from fairlead_projector.projection.recent_sessions import CacheLimits, RecentSessions
 from fairlead_projector.projection.row_changes import MessageKey, RowChanges
 from fairlead_projector.projection.rows import (
     MessageRow,
@@ -49,9 +49,9 @@ class CheckpointMove(NamedTuple):
 class TableStore:
     """The tables through one connection, with a cache of recent sessions."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, cache: CacheLimits = CacheLimits()) -> None:  # noqa: B008 - a frozen value
         self._connection = connection
-        self._recent = RecentSessions()
+        self._recent = RecentSessions(cache)
 
     async def checkpoint(self, shard: int) -> ReaderMark:
         """How far a shard is projected."""

@@ -54,7 +54,7 @@ class CallLifecycle:
         timings: CallTimings,
     ) -> None:
         self._worker = worker
-        self._log = CallLog(eventlog, retry_s=timings.log_retry_s)
+        self._log = CallLog(eventlog, settings, retry_s=timings.log_retry_s)
         self._quotas = TenantQuotas(eventlog, policy.quotas)
         self._outputs = OutputRetention(
             eventlog.outputs,

@@ -2,7 +2,6 @@
 
 import asyncio
 from math import inf
-from typing import Final
 from weakref import WeakValueDictionary
 
 from fairlead_eventlog.connection import EventLog
@@ -18,11 +17,10 @@ from fairlead_eventlog.session_writer import (
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state.session import Session
 from fairlead_tools.own_commits import OwnCommits
-
-CACHE_SESSIONS_MAX: Final = 1024
 
 
 class CallLog:
@@ -31,14 +29,20 @@ class CallLog:
     Reads and writes wait while the servers are away, because the result of a call must not be lost.
     """
 
-    def __init__(self, eventlog: EventLog, *, retry_s: float = RETRY_S) -> None:
+    def __init__(
+        self, eventlog: EventLog, settings: ToolsConfig, *, retry_s: float = RETRY_S
+    ) -> None:
         self._cache = SessionCache(
-            eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=CACHE_SESSIONS_MAX
+            eventlog.log,
+            eventlog.snapshots,
+            SESSION_FOLD,
+            capacity=settings.cache_sessions_max,
+            bytes_max=settings.cache_bytes_max,
         )
         self._writer = SessionWriter(
             eventlog.log, self._cache, ids, patience_s=inf, retry_s=retry_s
         )
-        self._own_commits = OwnCommits(self._cache)
+        self._own_commits = OwnCommits(self._cache, sessions_max=settings.cache_sessions_max)
         self._locks: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         eventlog.status.on_restore(self._writer.forget_all)
         eventlog.status.on_restore(self._own_commits.clear)

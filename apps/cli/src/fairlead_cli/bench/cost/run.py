@@ -27,14 +27,16 @@ async def run_cost(
 
 
 @asynccontextmanager
-async def open_target(*, solo: bool = False) -> AsyncIterator[tuple[RunningStack, LoadTarget]]:
+async def open_target(
+    *, solo: bool = False, config: str = ""
+) -> AsyncIterator[tuple[RunningStack, LoadTarget]]:
     """A stack in a temporary directory, with the probe tools and without limits of its caller."""
     with temporary_directory() as directory:
         async with (
             run_stack(
                 directory,
                 sim=True,
-                config=tool_calls.write_config(directory),
+                config=tool_calls.write_config(directory, more=config),
                 gateway=UNLIMITED,
                 solo=solo,
             ) as stack,

@@ -18,6 +18,7 @@ SAMPLES: Final = 20
 # Caches and pools fill up in the first part, which does not count.
 WARM_SHARE: Final = 0.2
 SETTLE_S: Final = 2.0
+CACHING: Final = ("ingest", "runner", "projector", "tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,19 @@ class MemorySoak:
 
 
 async def run_soak(
-    *, turns: int, solo: bool, progress: Callable[[MemorySample], None]
+    *,
+    turns: int,
+    solo: bool,
+    progress: Callable[[MemorySample], None],
+    cache_sessions_max: int | None = None,
 ) -> MemorySoak:
-    """Start a stack, run that many turns, and take about twenty samples on the way."""
+    """Start a stack, run that many turns, and take about twenty samples on the way.
+
+    With small caches, which are soon full, whatever still grows is no cache.
+    """
     soak = MemorySoak(turns)
-    async with open_target(solo=solo) as (stack, target):
+    config = "" if cache_sessions_max is None else limit_caches(cache_sessions_max)
+    async with open_target(solo=solo, config=config) as (stack, target):
         step = max(1, turns // SAMPLES)
         done = 0
         while True:
@@ -72,6 +81,12 @@ async def run_soak(
             numbers = iter(following)
             await asyncio.gather(*(_run_sessions(target, numbers) for _ in range(SESSIONS)))
             done = following.stop
+
+
+def limit_caches(sessions_max: int) -> str:
+    """The configuration of services that keep so many sessions in memory."""
+    limits = [f"{service}.cache_sessions_max = {sessions_max}" for service in CACHING]
+    return "\n".join((*limits, f"ingest.followed_sessions_max = {sessions_max}"))
 
 
 def take_sample(stack: RunningStack, turns: int) -> MemorySample:

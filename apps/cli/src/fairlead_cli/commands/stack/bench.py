@@ -37,6 +37,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--turns", type=int, default=10_000, help="memory: how many turns (10000)")
     parser.add_argument(
+        "--cache-sessions",
+        type=int,
+        metavar="N",
+        help="memory: so many sessions in the cache of each service, so that it is full soon",
+    )
+    parser.add_argument(
         "--scale", type=float, default=1.0, help="factor for the number of samples (1.0)"
     )
     parser.add_argument(
@@ -84,7 +90,14 @@ def _run_memory(args: argparse.Namespace) -> int:
         shared = "" if sample.pss is None else f"; services, shared pages once: {sample.pss:.0f}"
         out.print(f"{sample.turns:>6} turns, MiB: {each}{shared}", soft_wrap=True)
 
-    soak = uvloop.run(run_soak(turns=args.turns, solo=args.solo, progress=show))
+    soak = uvloop.run(
+        run_soak(
+            turns=args.turns,
+            solo=args.solo,
+            progress=show,
+            cache_sessions_max=args.cache_sessions,
+        )
+    )
     grid = terminal.table("process", "end / after the warm-up")
     for label in soak.samples[-1].rss:
         grid.add_row(label, f"{soak.growth(label):.2f}")

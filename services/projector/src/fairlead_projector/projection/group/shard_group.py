@@ -21,6 +21,7 @@ from fairlead_projector.errors import LogRestored, ShardFenced
 from fairlead_projector.migrations import ensure_migrated
 from fairlead_projector.projection.group.held_shard import HeldShard
 from fairlead_projector.projection.group.writer import BatchLimits, GroupWriter
+from fairlead_projector.projection.recent_sessions import CacheLimits
 from fairlead_projector.projection.store import TableStore
 from fairlead_projector.shard_balance import ShardShare
 from fairlead_projector.shard_reader import ShardReader
@@ -45,6 +46,7 @@ class ShardGroup:
         *,
         gather_s: float = GATHER_S,
         synced: bool = True,
+        cache: CacheLimits = CacheLimits(),  # noqa: B008 - a frozen value
     ) -> None:
         self.dsn = dsn
         self.eventlog = eventlog
@@ -52,6 +54,7 @@ class ShardGroup:
         self._gather_s = gather_s
         # Whether each transaction waits for the disk. One that does not is lost with its checkpoint.
         self._synced = synced
+        self._cache = cache
         self._tables: _Tables | None = None
         self._in_use = asyncio.Lock()
         self._readers: dict[HeldShard, ShardReader] = {}
@@ -203,7 +206,7 @@ class ShardGroup:
         except BaseException:
             await connection.close()
             raise
-        writer = GroupWriter(TableStore(connection), self.eventlog, self._limits)
+        writer = GroupWriter(TableStore(connection, self._cache), self.eventlog, self._limits)
         return _Tables(connection, writer, set())
 
     @asynccontextmanager
