@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -63,6 +64,12 @@ class Server:
         self._child.send_signal(signal.SIGINT)
         self._child.wait(30)
 
+    def crash(self) -> None:
+        """End at once, without what is only in memory, as when the machine loses its power."""
+        assert self._child is not None
+        self._child.send_signal(signal.SIGQUIT)
+        self._child.wait(30)
+
     def _answers(self) -> bool:
         try:
             psycopg.connect(self.dsn(), connect_timeout=1).close()
@@ -83,8 +90,9 @@ class Server:
             )
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
+@contextmanager
+def run_postgres() -> Iterator[Server]:
+    """A server for the length of a block."""
     home = Path(tempfile.mkdtemp(prefix="fairlead-postgres-"))
     home.chmod(0o755)
     server = Server(home)
@@ -95,6 +103,12 @@ def postgres() -> Iterator[Server]:
     finally:
         server.stop()
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    with run_postgres() as server:
+        yield server
 
 
 _databases = count(1)

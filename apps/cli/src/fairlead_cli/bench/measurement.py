@@ -2,9 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from statistics import median
+from typing import Final, TypeAlias
+
+ROUNDS: Final = 5
+"""What is compared is timed in turn, so that both see the same moods of the machine."""
 
 Act: TypeAlias = Callable[[int], Awaitable[object]]
 """The action to time; its argument is the number of the run."""
@@ -50,6 +54,27 @@ async def time_concurrent(act: Act, *, count: int, ways: int, warm: int = 10) ->
     start = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(ways)))
     return summarise(durations, time.perf_counter() - start)
+
+
+async def time_in_turn(
+    first: Act, second: Act, *, count: int, ways: int = 1
+) -> tuple[Sequence[Timing], Sequence[Timing]]:
+    """Time two actions in turn, a part of the runs in each round."""
+    timings: tuple[list[Timing], list[Timing]] = ([], [])
+    for _round in range(ROUNDS):
+        for act, done in zip((first, second), timings, strict=True):
+            done.append(await time_concurrent(act, count=max(1, count // ROUNDS), ways=ways))
+    return timings
+
+
+def merge_rounds(rounds: Sequence[Timing]) -> Timing:
+    """The median of the rounds of one action."""
+    return Timing(
+        count=sum(timing.count for timing in rounds),
+        p50_ms=median(timing.p50_ms for timing in rounds),
+        p99_ms=median(timing.p99_ms for timing in rounds),
+        per_s=median(timing.per_s for timing in rounds),
+    )
 
 
 def summarise(durations: list[float], elapsed_s: float) -> Timing:

@@ -1,23 +1,46 @@
 """Times the projector on the whole log and a fresh database."""
 
 import time
+from dataclasses import dataclass
+from typing import Final
 
 import psycopg
 from psycopg.conninfo import make_conninfo
 
 from fairlead_cli.bench import server_limits
 from fairlead_eventlog.connection import EventLog
-from fairlead_projector.projection.rebuild import rebuild
+from fairlead_projector.projection.rebuild import RebuildProgress, rebuild
+from fairlead_projector.projection.workers.crew import Staffing
+from fairlead_schema.identity.nats_address import NatsAddress
 
-DATABASE = "bench"
+DATABASE: Final = "bench"
+ROUNDS: Final = 3
 
 
-async def measure_projection(dsn: str, eventlog: EventLog) -> tuple[float, float, int]:
-    """Events per second of the projector and of COPY with the same rows, and the number of rows."""
+@dataclass(frozen=True, slots=True)
+class ComparedProjection:
+    """A rebuild beside COPY of the same rows: events per second, and the ratio of the two."""
+
+    projected_per_s: float
+    copied_per_s: float
+    ratio: float
+    rows: int
+
+
+async def measure_projection(
+    dsn: str, eventlog: EventLog, address: NatsAddress, *, processes: int = 1
+) -> ComparedProjection:
+    """Time a rebuild and COPY in turn; the round whose ratio is the median."""
+    staffing = Staffing(address, processes)
+    rounds = [await _measure_round(dsn, eventlog, staffing) for _ in range(ROUNDS)]
+    return sorted(rounds, key=lambda compared: compared.ratio)[ROUNDS // 2]
+
+
+async def _measure_round(dsn: str, eventlog: EventLog, staffing: Staffing) -> ComparedProjection:
     await _create_database(dsn)
     fresh = make_conninfo(dsn, dbname=DATABASE)
     start = time.perf_counter()
-    await rebuild(fresh, eventlog, progress=lambda _progress: None, reader=DATABASE)
+    await rebuild(fresh, eventlog, progress=_ignore, reader=DATABASE, staffing=staffing)
     rebuild_s = time.perf_counter() - start
     async with await psycopg.AsyncConnection.connect(fresh) as connection:
         cursor = await connection.execute(
@@ -26,7 +49,12 @@ async def measure_projection(dsn: str, eventlog: EventLog) -> tuple[float, float
         )
         rows = list(await cursor.fetchall())
     copy_s = await server_limits.time_copy(fresh, rows)
-    return len(rows) / rebuild_s, len(rows) / copy_s, len(rows)
+    count = len(rows)
+    return ComparedProjection(count / rebuild_s, count / copy_s, copy_s / rebuild_s, count)
+
+
+def _ignore(_progress: RebuildProgress) -> None:
+    """Show no progress."""
 
 
 async def _create_database(dsn: str) -> None:

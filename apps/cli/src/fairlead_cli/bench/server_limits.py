@@ -7,7 +7,6 @@ from typing import Final
 
 import psycopg
 
-from fairlead_cli.bench.measurement import Timing, time_concurrent, time_sequential
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_schema.identity.nats_address import NatsAddress
@@ -28,16 +27,9 @@ async def bench_stream(address: NatsAddress) -> AsyncIterator[NatsLink]:
             await link.api(f"STREAM.DELETE.{STREAM}")
 
 
-async def time_publishes(address: NatsAddress, *, count: int) -> tuple[Timing, Timing]:
-    """Acknowledged publishes: one after another, and 32 at a time."""
-    async with bench_stream(address) as link:
-
-        async def publish(number: int) -> None:
-            await link.store(f"bench.{number}", PAYLOAD)
-
-        alone = await time_sequential(publish, count=count)
-        together = await time_concurrent(publish, count=count * 4, ways=32)
-    return alone, together
+async def publish(link: NatsLink, number: int) -> None:
+    """One acknowledged publish."""
+    await link.store(f"bench.{number}", PAYLOAD)
 
 
 async def time_copy(dsn: str, rows: list[tuple[object, ...]]) -> float:

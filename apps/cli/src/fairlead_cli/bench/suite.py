@@ -1,10 +1,12 @@
 """Runs all benchmarks on one stack: timings, figures, and ratios against the limits of the run."""
 
+import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from fairlead_cli.bench import (
@@ -13,14 +15,13 @@ from fairlead_cli.bench import (
     ownership,
     projection,
     replay,
-    server_limits,
     tool_calls,
     transfer,
     turns,
 )
 from fairlead_cli.bench.authentication import KNOWN_TOKEN, STATIC_KEY
 from fairlead_cli.bench.long_sessions import fill_log
-from fairlead_cli.bench.measurement import Timing
+from fairlead_cli.bench.measurement import Timing, merge_rounds
 from fairlead_cli.bench.sandbox import ADDED_MS, ADDED_MS_MAX, measure_sandbox
 from fairlead_cli.bench.stream_parsers import AGAINST_SDK, ROUNDS, compare_parsers
 from fairlead_cli.embedded.configuration import SIM
@@ -41,6 +42,11 @@ UNLIMITED: Final = {
 }
 
 FLATNESS = "fold of an event, last 1,000 / first 1,000"
+ADMISSION: Final = "admission p50 / raw p50"
+ADMISSIONS: Final = "32-way admissions / raw 32-way"
+PROJECTOR: Final = "projector / raw COPY"
+COMPACTED: Final = "turn at 5,000 events, compacted / at 10"
+LONG: Final = "turn at 5,000 events / at 10"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,8 @@ class Results:
     mode: str
     timings: dict[str, Timing] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
+    compared: dict[str, float] = field(default_factory=dict)
+    """The ratios of what was timed in turn."""
     ratios: list[Ratio] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -121,15 +129,15 @@ async def _measure(
     progress: Callable[[str], None],
 ) -> None:
     total, timings = max(50, int(500 * scale)), results.timings
-    progress("raw publishes")
-    timings["raw publish"], timings["raw publish, 32 at once"] = await server_limits.time_publishes(
-        stack.operator, count=total
-    )
-    progress("admissions")
-    (
-        timings["admission over NATS"],
-        timings["admission over NATS, 32 at once"],
-    ) = await admissions.time_nats_admissions(eventlog, total=total)
+    progress("raw publishes and admissions")
+    compared = await admissions.compare_nats_admissions(stack.operator, eventlog, total=total)
+    timings |= {
+        "raw publish": compared.raw,
+        "raw publish, 32 at once": compared.raw_together,
+        "admission over NATS": compared.alone,
+        "admission over NATS, 32 at once": compared.together,
+    }
+    results.compared |= {ADMISSION: compared.slowness, ADMISSIONS: compared.throughput}
     (
         timings["admission over HTTP"],
         timings["admission over HTTP, 32 at once"],
@@ -164,15 +172,23 @@ async def _measure(
         stack.state.root, count=max(500, int(5000 * scale))
     )
     progress("projection")
-    projected_per_s, copied_per_s, rows = await projection.measure_projection(
-        stack.postgres_admin, eventlog
-    )
-    results.figures |= {
-        "projector, events/s": projected_per_s,
-        "raw COPY, events/s": copied_per_s,
-        "events projected": rows,
-    }
+    await _measure_projection(results, stack, eventlog)
     results.figures |= _memory(stack)
+
+
+async def _measure_projection(results: Results, stack: RunningStack, eventlog: EventLog) -> None:
+    """A rebuild by this process alone, and by as many as there are cores, as `fairlead rebuild` does."""
+    for name, processes in (("one process", 1), ("a process a core", os.cpu_count() or 1)):
+        compared = await projection.measure_projection(
+            stack.postgres_admin, eventlog, stack.operator, processes=processes
+        )
+        results.figures |= {
+            f"projector, {name}, events/s": compared.projected_per_s,
+            f"raw COPY beside {name}, events/s": compared.copied_per_s,
+            f"projector, {name} / raw COPY": compared.ratio,
+            "events projected": compared.rows,
+        }
+        results.compared[PROJECTOR] = max(compared.ratio, results.compared.get(PROJECTOR, 0))
 
 
 async def run_scale_out(
@@ -209,13 +225,25 @@ async def _measure_long_sessions(results: Results, eventlog: EventLog, url: str,
     rates = await transfer.measure_transfer(url, events=20_000)
     results.figures["export, events/s"] = rates.exported
     results.figures["import, events/s"] = rates.imported
+    sessions: dict[str, str] = {}
     for events, compacted in ((10, False), (5_000, True), (5_000, False)):
         (session,) = await admissions.create_sessions(eventlog, 1)
         at = Address(DEFAULT_TENANT, session)
         await fill_log(eventlog, at, until_seq=events, compact=compacted)
         name = f"turn in a session of {events:,} events"
-        name += ", compacted" if compacted else ""
-        results.timings[name] = await turns.time_session_turns(url, session, each=each)
+        sessions[name + (", compacted" if compacted else "")] = session
+    rounds = await turns.time_session_turns(url, list(sessions.values()), each=each)
+    short, compacted_long, long = rounds
+    results.timings |= dict(zip(sessions, map(merge_rounds, rounds), strict=True))
+    results.compared |= {
+        COMPACTED: _compare_p50(compacted_long, short),
+        LONG: _compare_p50(long, short),
+    }
+
+
+def _compare_p50(timings: Sequence[Timing], others: Sequence[Timing]) -> float:
+    """The median over the rounds of how many times as slow the first is."""
+    return median(one.p50_ms / other.p50_ms for one, other in zip(timings, others, strict=True))
 
 
 def _sim_url(stack: RunningStack) -> str:
@@ -235,24 +263,11 @@ def _memory(stack: RunningStack) -> dict[str, float]:
 
 
 def _compare(results: Results) -> None:
-    timings, figures = results.timings, results.figures
+    timings, figures, compared = results.timings, results.figures, results.compared
     alone, together = timings["raw publish"], timings["raw publish, 32 at once"]
-    short = timings["turn in a session of 10 events"].p50_ms
-    compacted = timings["turn in a session of 5,000 events, compacted"].p50_ms
-    whole = timings["turn in a session of 5,000 events"].p50_ms
     results.ratios = [
-        Ratio(
-            "admission p50 / raw p50",
-            timings["admission over NATS"].p50_ms / alone.p50_ms,
-            3,
-            at_most=True,
-        ),
-        Ratio(
-            "32-way admissions / raw 32-way",
-            timings["admission over NATS, 32 at once"].per_s / together.per_s,
-            0.5,
-            at_most=False,
-        ),
+        Ratio(ADMISSION, compared[ADMISSION], 3, at_most=True),
+        Ratio(ADMISSIONS, compared[ADMISSIONS], 0.5, at_most=False),
         Ratio(
             "turn p50 / raw p50", timings["turn, 1 at once"].p50_ms / alone.p50_ms, 20, at_most=True
         ),
@@ -268,14 +283,9 @@ def _compare(results: Results) -> None:
             0.02,
             at_most=False,
         ),
-        Ratio(
-            "projector / raw COPY",
-            figures["projector, events/s"] / figures["raw COPY, events/s"],
-            0.25,
-            at_most=False,
-        ),
-        Ratio("turn at 5,000 events, compacted / at 10", compacted / short, 1.2, at_most=True),
-        Ratio("turn at 5,000 events / at 10", whole / short, 1.3, at_most=True),
+        Ratio(PROJECTOR, compared[PROJECTOR], 0.25, at_most=False),
+        Ratio(COMPACTED, compared[COMPACTED], 1.2, at_most=True),
+        Ratio(LONG, compared[LONG], 1.3, at_most=True),
         Ratio(FLATNESS, figures[FLATNESS], 1.3, at_most=True),
         Ratio(STATIC_KEY, figures[STATIC_KEY], 50, at_most=True),
         Ratio(KNOWN_TOKEN, figures[KNOWN_TOKEN], 150, at_most=True),

@@ -14,10 +14,12 @@ from fairlead_cli.bench.cost.server_counts import ServerCounts
 from fairlead_cli.bench.memory.soak import MemorySample, run_soak
 from fairlead_cli.bench.streams.suite import run_stream_suite
 from fairlead_cli.bench.suite import Results, run_scale_out, run_suite
+from fairlead_cli.bench.turn_path import time_turn_path
 
 DEFAULT = Path(".bench/bench.json")
 DEFAULT_COST = Path(".bench/cost.json")
 DEFAULT_MEMORY = Path(".bench/memory.json")
+DEFAULT_PATH = Path(".bench/path.json")
 DEFAULT_STREAMS = Path(".bench/streams.json")
 
 
@@ -25,15 +27,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("all", "cost", "memory", "streams"),
+        choices=("all", "cost", "memory", "path", "streams"),
         default="all",
         help="all: throughput and latency; cost: processor time and counts of one turn; "
         "memory: the memory of each process over many turns; "
+        "path: the stages of a turn in one session; "
         "streams: 2,000 clients of 2,000 sessions, 500 clients of one (all)",
     )
     parser.add_argument("--out", type=Path, help=f"JSON file ({DEFAULT}; the others beside it)")
     parser.add_argument(
-        "--solo", action="store_true", help="cost, memory: with all services in one process"
+        "--solo", action="store_true", help="cost, memory, path: with all services in one process"
     )
     parser.add_argument("--turns", type=int, default=10_000, help="memory: how many turns (10000)")
     parser.add_argument(
@@ -59,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
         return _run_cost(args)
     if args.what == "memory":
         return _run_memory(args)
+    if args.what == "path":
+        return _run_path(args)
     if args.what == "streams":
         return _run_streams(args)
     console = terminal.stderr_console()
@@ -103,6 +108,18 @@ def _run_memory(args: argparse.Namespace) -> int:
         grid.add_row(label, f"{soak.growth(label):.2f}")
     out.print(grid)
     _write(args.out or DEFAULT_MEMORY, [soak.to_json()])
+    return 0
+
+
+def _run_path(args: argparse.Namespace) -> int:
+    turns = max(20, int(300 * args.scale))
+    progress = terminal.stderr_console().print
+    timings = uvloop.run(time_turn_path(turns=turns, solo=args.solo, progress=progress))
+    grid = terminal.table("after the prompt", "p50 ms", "p99 ms")
+    for name, timing in timings.items():
+        grid.add_row(name, f"{timing.p50_ms:.2f}", f"{timing.p99_ms:.2f}")
+    terminal.stdout_console().print(grid)
+    _write(args.out or DEFAULT_PATH, [{name: each.to_json() for name, each in timings.items()}])
     return 0
 
 
