@@ -11,10 +11,10 @@ from fairlead_cli import terminal
 from fairlead_cli.bench.cost.report import LoadCost
 from fairlead_cli.bench.cost.run import run_cost
 from fairlead_cli.bench.cost.server_counts import ServerCounts
+from fairlead_cli.bench.cost.turn_path import time_turn_path
 from fairlead_cli.bench.memory.soak import MemorySample, run_soak
 from fairlead_cli.bench.streams.suite import run_stream_suite
 from fairlead_cli.bench.suite import Results, run_scale_out, run_suite
-from fairlead_cli.bench.turn_path import time_turn_path
 
 DEFAULT = Path(".bench/bench.json")
 DEFAULT_COST = Path(".bench/cost.json")
