@@ -1,10 +1,10 @@
 """The guide about extending, run against a stack: its services register, answer, hang and die."""
 
 import asyncio
-import os
 import re
 import signal
 import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,7 +26,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.DOTALL | r
 
 
 @asynccontextmanager
-async def run_program(up: Stack, marker: str) -> AsyncIterator[int]:
+async def run_program(up: Stack, marker: str) -> AsyncIterator[Process]:
     """A program of the guide as a process, from its registration on."""
     (program,) = [program for program in PROGRAMS if marker in program]
     process = await asyncio.create_subprocess_exec(
@@ -35,17 +35,24 @@ async def run_program(up: Stack, marker: str) -> AsyncIterator[int]:
         program,
         up.up.nats,
         str(up.up.local_client.nkey_file),
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
     try:
-        assert process.stdout is not None
-        line = await asyncio.wait_for(process.stdout.readline(), 60)
-        assert line.startswith(b'{"data":'), line
-        yield process.pid
+        await read_answer(process)
+        yield process
     finally:
         if process.returncode is None:
             process.kill()
         await process.wait()
+
+
+async def read_answer(process: Process) -> bytes:
+    """The next line of a program: the answer to its request."""
+    assert process.stdout is not None
+    line = await asyncio.wait_for(process.stdout.readline(), 60)
+    assert line.startswith(b'{"data":'), line
+    return line
 
 
 def uses(log: list[Any]) -> list[str]:
@@ -60,7 +67,7 @@ def uses(log: list[Any]) -> list[str]:
 async def test_the_guides_transform_works_and_its_death_withholds_the_request(up: Stack) -> None:
     """P-20: stopped or dead, a closed transform withholds the request; when it is back, work goes on."""
     session = await up.session()
-    async with run_program(up, "acme/redact") as pid:
+    async with run_program(up, "acme/redact") as service:
         await say(up, session, "Write to ann@acme.org")
         log = await wait_until_settled(up, session)
         assert uses(log) == ["acme/redact 1.0.0 applied"]
@@ -69,11 +76,11 @@ async def test_the_guides_transform_works_and_its_death_withholds_the_request(up
         ]
         assert events_of(log, "prompt.admitted")[0].prompt.text == "Write to ann@acme.org"
 
-        os.kill(pid, signal.SIGSTOP)
+        service.send_signal(signal.SIGSTOP)
         await say(up, session, "And to bob@acme.org")
         log = await up.until(session, "execution.released", count=2)
         assert "acme/redact: timeout" in events_of(log, "execution.released")[-1].detail
-        os.kill(pid, signal.SIGKILL)
+        service.kill()
 
     assert len(events_of(log, "attempt.dispatched")) == 1
     async with run_program(up, "acme/redact"):
@@ -86,3 +93,28 @@ async def test_the_guides_transform_works_and_its_death_withholds_the_request(up
     log = await wait_until_settled(up, session)
     assert events_of(log, "text.ended")[-1].text == "You said: Now to cid@acme.org"
     assert uses(log)[1:] == ["acme/redact 1.0.0 applied"]
+
+
+async def test_the_guides_source_is_asked_again_only_after_it_announces_a_change(up: Stack) -> None:
+    """P-14: an announced change is told at the next boundary; a dead service changes nothing."""
+    session = await up.session()
+
+    async def turn() -> list[str]:
+        await say(up, session, "hello")
+        log = await wait_until_settled(up, session)
+        return [event.text for event in events_of(log, "context.updated")]
+
+    async with run_program(up, "acme/duty") as service:
+        assert service.stdin is not None
+        assert await turn() == []
+        assert await turn() == []
+        service.stdin.write(b"Bob\n")
+        answer = await read_answer(service)
+        asked = int(answer.split()[-1])
+        assert asked == 1, "two turns, one question"
+        assert await turn() == ["Now Bob is on duty."]
+        assert await turn() == ["Now Bob is on duty."]
+
+    assert await turn() == ["Now Bob is on duty."]
+    await up.ask("source.remove", {"key": "acme/duty"})
+    assert (await turn())[-1] == "Nobody is on duty any more."

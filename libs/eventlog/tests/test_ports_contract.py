@@ -210,6 +210,17 @@ async def test_whoever_watches_is_told_of_each_change_of_a_tenants_tools(
     assert await told() == {}
 
 
+async def test_whoever_watches_is_told_of_each_change_of_a_source(eventlog: EventLog) -> None:
+    """P-14: by tenant and key."""
+    tenant, changed = ids.session_id(), asyncio.Queue[tuple[str | None, str | None]]()
+    await eventlog.sources.watch(lambda *change: changed.put_nowait(change))
+
+    await eventlog.sources.announce(tenant, "acme/the weather.today")
+
+    async with asyncio.timeout(20):
+        assert await changed.get() == (tenant, "acme/the weather.today")
+
+
 async def test_the_transforms_of_all_tenants_are_read_at_once(eventlog: EventLog) -> None:
     """P-20: a runner reads them once, and again after each change that it is told of."""
     one, other = ids.session_id(), ids.session_id()

@@ -53,6 +53,10 @@ class Receipts(Protocol):
         """
 
 
+OnSourceChanged: TypeAlias = Callable[[TenantId | None, str | None], None]
+"""Runs when a source of a tenant changed. None: any source of any tenant may have changed."""
+
+
 class SourceRegister(Protocol):
     """The context sources that services registered, each key once per tenant."""
 
@@ -64,6 +68,12 @@ class SourceRegister(Protocol):
 
     async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
         """Every body of a tenant, in key order."""
+
+    async def announce(self, tenant: TenantId, key: str) -> None:
+        """Tell all who watch that a source changed. Raises LogUnavailable if that is not sure."""
+
+    async def watch(self, on_change: OnSourceChanged) -> None:
+        """Call a function after each announced change, in every process that watches."""
 
 
 OnRegistrationsChanged: TypeAlias = Callable[[TenantId | None], None]

@@ -27,6 +27,7 @@ SUBJECTS: Final = {
     "commit": "fairlead.commit.acme.1.ses_x",
     "wake": "fairlead.wake.acme.1.ses_x",
     "tools changed": "fairlead.registration",
+    "source changed": "fairlead.source",
     "transforms changed": "fairlead.transform",
     "free slots": "fairlead.free.runner-default",
     "timer": "fairlead.timer.acme.1.ses_x",
@@ -108,7 +109,7 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     | {"take tools", "ack tools", "tool", "delta", "app", "job", "ping", "verb of ingest"}
     | {"registration", "source", "output", "read outputs", "purge outputs", "read approvals"}
     | {"spending", "tools changed", "free slots", "timer", "transform", "read transforms"}
-    | {"transforms changed"},
+    | {"source changed", "transforms changed"},
     "projector": _READ
     | {
         "purge log",
@@ -140,7 +141,7 @@ MAY_SUBSCRIBE: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": {"commit", *_SERVED_BY_INGEST},
     "runner": {"commit", "free slots", "ping", "tools changed", "transforms changed"},
     "tools": {"commit", "ping", "observe", "tooling", "verb of tools", "own verb of tools"}
-    | {"tools changed", "free slots"},
+    | {"tools changed", "source changed", "free slots"},
     "projector": {"commit", "spending"},
     "gateway": {"commit", "delta"},
     "provision": set(),

@@ -14,6 +14,7 @@ SourceKey: TypeAlias = Annotated[
 ]
 Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 
+FRESH_MS_MAX: Final = 60 * 60 * 1000
 READ_DIRECTORIES_MAX: Final = 256
 """How many directories a session remembers that it has read, to apply their instructions."""
 
@@ -131,6 +132,14 @@ class SourceRegistration(Model):
     timeout_ms: Annotated[int, Field(gt=0, le=60_000)] = 1000
     required: bool = False
     """Whether a session's first turn waits until the source can be observed."""
+    fresh_ms: Annotated[int, Field(ge=0, le=FRESH_MS_MAX)] = 0
+    """How long an answer counts unless `source.changed` announces a change. 0: asked each time."""
+
+
+class SourceChanged(Model):
+    """`source.changed`: the source has another value now. The next observation asks for it."""
+
+    key: SourceKey
 
 
 class RemoveSource(Model):

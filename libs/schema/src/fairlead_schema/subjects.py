@@ -17,6 +17,8 @@ SHARDS = 8
 ROOT = "fairlead"
 TOOLS_CHANGED = f"{ROOT}.registration"
 """A worker publishes here that a tenant's tools changed, so that nobody offers the old ones."""
+SOURCES_CHANGED = f"{ROOT}.source"
+"""A worker publishes here that a registered context source changed: `<t> <key in hexadecimal>`."""
 TRANSFORMS_CHANGED = f"{ROOT}.transform"
 """A worker publishes here that a tenant's transforms changed, so that no runner uses the old ones."""
 BY_HEADER = "Fairlead-By"

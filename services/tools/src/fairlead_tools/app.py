@@ -22,7 +22,12 @@ from fairlead_schema.commands.location_files import (
     ListFiles,
     ReadFile,
 )
-from fairlead_schema.context import RemoveSource, SourceRegistration, SourceRegistrations
+from fairlead_schema.context import (
+    RemoveSource,
+    SourceChanged,
+    SourceRegistration,
+    SourceRegistrations,
+)
 from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.request import ListTools, ToolCatalog, ToolInfo
 from fairlead_service import ids
@@ -84,6 +89,7 @@ class ToolsService:
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
         self.server.serve_verb("source.register", self._add_source)
         self.server.serve_verb("source.remove", self._remove_source)
+        self.server.serve_verb("source.changed", self._announce_source)
         self.server.serve_verb("skill.list", self._list_skills)
         self.server.serve_verb("file.list", self._list_files)
         self.server.serve_verb("file.read", self._read_file)
@@ -109,6 +115,7 @@ class ToolsService:
             config = self._settings.config
             timeout_s = config.context.timeout_s
             self.observer.registered_sources = RegisteredSources(eventlog, timeout_s)
+            await self.observer.registered_sources.watch()
             self.transforms.connect(eventlog)
             self.files.approvals = eventlog.approvals
             worker = ToolWorker(
@@ -192,6 +199,9 @@ class ToolsService:
         left = await self._sources().remove(tenant, command)
         audit_command("source.remove", tenant, command.key)
         return left
+
+    async def _announce_source(self, tenant: TenantParam, command: SourceChanged) -> SourceChanged:
+        return await self._sources().announce(tenant, command)
 
     def _sources(self) -> RegisteredSources:
         assert self.observer.registered_sources is not None, (

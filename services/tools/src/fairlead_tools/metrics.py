@@ -14,6 +14,12 @@ OBSERVATION_SECONDS: Final = Histogram(
     "How long one sample of a location's context took.",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
+LOCATION_LOOKS: Final = Counter(
+    "fairlead_location_looks",
+    "Looks at the files of a location: `warm` from memory, because nothing changed, or `read`.",
+    ("from",),
+)
+WATCHES: Final = Gauge("fairlead_watches", "Files and directories that this worker watches.")
 SOURCES_UNAVAILABLE: Final = Counter(
     "fairlead_sources_unavailable",
     "Context sources that could not be observed; those of other services count as `plugin`.",

@@ -21,6 +21,7 @@ from fairlead_schema.context import (
     ObserveContext,
     ObservedSource,
     RemoveSource,
+    SourceChanged,
     SourceRegistration,
     UnavailableSource,
 )
@@ -371,3 +372,112 @@ async def test_other_services_speak_after_the_built_in_sources(
     keys = [observation.key for observation in sample.observations]
     assert keys[:2] == ["core/environment", "core/date"]
     assert keys[-1] == "aaa/a"
+
+
+def counting_loader(eventlog: EventLog, key: str) -> list[int]:
+    """A loader whose value is the number of its answers."""
+    asked: list[int] = []
+
+    async def answer(_body: bytes) -> bytes:
+        asked.append(len(asked) + 1)
+        return json.dumps({"data": {**WEATHER, "value": asked[-1]}}).encode()
+
+    assert isinstance(eventlog.requests, MemoryRequests)
+    eventlog.requests.answerers[source(key).subject] = answer
+    return asked
+
+
+async def values(sources: RegisteredSources, request: ObserveContext = REQUEST) -> list[object]:
+    observed = await sources.observe(request)
+    return [found.value for found in observed if isinstance(found, ObservedSource)]
+
+
+async def test_a_source_that_announces_its_changes_is_asked_only_after_one(
+    eventlog: EventLog, sources: RegisteredSources
+) -> None:
+    """P-14: a second worker hears of the change too, and another location has its own answer."""
+    other = RegisteredSources(eventlog, 1.0)
+    for worker in (sources, other):
+        await worker.watch()
+    counting_loader(eventlog, "acme/a")
+    await sources.register("default", source("acme/a").model_copy(update={"fresh_ms": 60_000}))
+    elsewhere = REQUEST.model_copy(update={"location": LocationRef(directory="/elsewhere")})
+
+    assert [await values(sources) for _ in range(3)] == [[1]] * 3
+    assert await values(sources, elsewhere) == [2]
+    assert [await values(other) for _ in range(2)] == [[3]] * 2
+
+    await other.announce("default", SourceChanged(key="acme/a"))
+
+    assert [await values(sources) for _ in range(2)] == [[4]] * 2
+    assert await values(other) == [5]
+    await sources.announce("rival", SourceChanged(key="acme/a"))
+    assert await values(sources) == [4], "a change is of one tenant"
+
+
+async def test_an_answer_to_a_question_before_a_change_is_not_used_again(
+    eventlog: EventLog, sources: RegisteredSources
+) -> None:
+    """P-14: nobody knows whether the answer is older or newer than the change."""
+    await sources.watch()
+    asked = counting_loader(eventlog, "acme/a")
+    await sources.register("default", source("acme/a").model_copy(update={"fresh_ms": 60_000}))
+    assert isinstance(eventlog.requests, MemoryRequests)
+    load = eventlog.requests.answerers[source("acme/a").subject]
+
+    async def announce_first(body: bytes) -> bytes:
+        answer = await load(body)
+        if len(asked) == 1:
+            await sources.announce("default", SourceChanged(key="acme/a"))
+        return answer
+
+    eventlog.requests.answerers[source("acme/a").subject] = announce_first
+
+    assert [await values(sources) for _ in range(3)] == [[1], [2], [2]]
+
+
+async def test_an_answer_counts_for_its_time_and_a_failure_never(
+    eventlog: EventLog, sources: RegisteredSources
+) -> None:
+    """P-14: unavailable is not a value: the source is asked again at the next observation."""
+    await sources.watch()
+    await sources.register("default", source("acme/a").model_copy(update={"fresh_ms": 1}))
+    asked = counting_loader(eventlog, "acme/a")
+    await values(sources)
+    await asyncio.sleep(0.01)
+    assert await values(sources) == [2]
+
+    await asyncio.sleep(0.01)
+    set_loader(eventlog, "acme/a", b"garbage")
+    (failed,) = await sources.observe(REQUEST)
+    assert isinstance(failed, UnavailableSource)
+    set_loader(eventlog, "acme/a", {"data": {**WEATHER, "value": 9}})
+    assert await values(sources) == [9]
+    assert asked == [1, 2]
+
+
+async def test_without_news_of_changes_every_observation_asks(
+    eventlog: EventLog, sources: RegisteredSources
+) -> None:
+    """P-14: a worker that hears nothing keeps nothing; after a reconnection it forgets everything."""
+    await sources.register("default", source("acme/a").model_copy(update={"fresh_ms": 60_000}))
+    counting_loader(eventlog, "acme/a")
+    assert [await values(sources) for _ in range(2)] == [[1], [2]]
+
+    heard: list[Callable[[str | None, str | None], None]] = []
+    assert isinstance(eventlog.sources, MemorySources)
+    await sources.watch()
+    heard += eventlog.sources._watchers  # noqa: SLF001
+    assert [await values(sources) for _ in range(2)] == [[3], [3]]
+    heard[0](None, None)
+    assert await values(sources) == [4]
+
+
+async def test_a_registration_without_the_new_field_has_the_bytes_of_earlier_releases(
+    eventlog: EventLog, sources: RegisteredSources
+) -> None:
+    """P-14: a service that registers again after an upgrade is no conflict."""
+    await sources.register("default", source("acme/a"))
+
+    stored = (await eventlog.sources.get_all("default"))["acme/a"]
+    assert json.loads(stored).keys() == {"key", "subject", "timeoutMs", "required"}

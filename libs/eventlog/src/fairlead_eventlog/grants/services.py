@@ -37,6 +37,7 @@ from fairlead_schema.identity.verbs import VERBS, VerbService
 from fairlead_schema.subjects import (
     ROOT,
     SHARDS,
+    SOURCES_CHANGED,
     TOOLS_CHANGED,
     TRANSFORMS_CHANGED,
 )
@@ -170,8 +171,9 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _serve("tools")
     + _ASK_TOTALS
     + may.subscribe(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", f"{ROOT}.attach.*", TOOLS_CHANGED)
+    + may.subscribe(SOURCES_CHANGED)
     + _STORE_ATTACHMENTS
-    + may.publish(TOOLS_CHANGED, TRANSFORMS_CHANGED)
+    + may.publish(TOOLS_CHANGED, SOURCES_CHANGED, TRANSFORMS_CHANGED)
     + may.take(TOOLS.name, "*")
     + _SHARE_FAIRLY
     + may.publish(*TOOLS.subjects, f"{ROOT}.delta.*.*", f"{ROOT}.app.*.>", *JOBS.subjects)

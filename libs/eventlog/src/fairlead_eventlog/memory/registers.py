@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from fairlead_eventlog.approvals import add_approvals
-from fairlead_eventlog.register_ports import OnRegistrationsChanged
+from fairlead_eventlog.register_ports import OnRegistrationsChanged, OnSourceChanged
 from fairlead_eventlog.status.log_status import Incarnation, LogStatus, next_incarnation
 from fairlead_schema import subjects
 from fairlead_schema.ids import MessageId, SessionId, TenantId
@@ -92,6 +92,7 @@ class MemorySources:
 
     def __init__(self) -> None:
         self._sources: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
+        self._watchers: list[OnSourceChanged] = []
 
     async def add(self, tenant: TenantId, key: str, body: bytes) -> bytes:
         return self._sources[tenant].setdefault(key, body)
@@ -101,6 +102,13 @@ class MemorySources:
 
     async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
         return dict(sorted(self._sources[tenant].items()))
+
+    async def announce(self, tenant: TenantId, key: str) -> None:
+        for on_change in self._watchers:
+            on_change(tenant, key)
+
+    async def watch(self, on_change: OnSourceChanged) -> None:
+        self._watchers.append(on_change)
 
 
 class MemoryApprovals:

@@ -80,6 +80,7 @@ VERBS: Final[dict[str, VerbRule]] = {
     "file.list": _tools("session:write"),
     "file.read": _tools("session:write"),
     "file.find": _tools("session:write"),
+    "source.changed": _tools("source:register"),
     "skill.list": _tools("session:read"),
     "transform.register": _tools("transform:register"),
     "transform.remove": _tools("transform:register"),

@@ -33,6 +33,7 @@ class ContextConfig(Section):
     file_bytes_max: int = Field(default=256 * KIB, gt=0)
     total_bytes_max: int = Field(default=512 * KIB, gt=0)
     fetch_timeout_s: float = Field(default=2.0, gt=0)
+    watches_max: int = Field(default=8192, ge=0)
     refresh_s: float = Field(default=300.0, gt=0)
     cache: str = "~/.cache/fairlead"
 

@@ -2,17 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from functools import cache, partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from fairlead_schema.context import ContextSample, Observation, ObserveContext
 from fairlead_service.config.configuration import Config
 from fairlead_tools.calls.permission import agent_rules
-from fairlead_tools.context.reader import ReadSource, SourceReader, unavailable
+from fairlead_tools.context.reader import AfterRead, ReadSource, SourceReader, unavailable
 from fairlead_tools.context.registered import RegisteredSources
 from fairlead_tools.context.sources import date, environment, instructions, references, skills
 from fairlead_tools.context.sources.instructions import FetchedPages, Instructions
+from fairlead_tools.context.watch.warm_reads import ReadSources, WarmReads
 from fairlead_tools.context.web_pages import WebClient, WebPages
 from fairlead_tools.metrics import OBSERVATION_SECONDS
 from fairlead_tools.skills.catalog import SkillCatalog
@@ -27,10 +28,6 @@ ORDER: Final = (
 """The order of the built-in sources in a baseline."""
 
 
-ReadSources: TypeAlias = Mapping[str, Observation | None]
-"""The sources that read the disk, by key; None for a source that the location does not have."""
-
-
 class Observer:
     """Observes the locations that this process serves."""
 
@@ -40,6 +37,7 @@ class Observer:
         self._pages = WebPages(config.context, self._web)
         self._instructions = Instructions(config.context)
         self._reader = SourceReader(config.context.timeout_s)
+        self._warm = WarmReads(config.context.watches_max)
         self.catalog = SkillCatalog(config, self._web)
         self.registered_sources = plugins
         self._references = references.observe(config.reference)
@@ -52,9 +50,8 @@ class Observer:
         """
         began = time.perf_counter()
         fetched = await self._fetch()
-        reading = self._reader.read_sources(
-            request.location.directory, self._reads(request, fetched)
-        )
+        place = (request.tenant, request.location, request.agent, request.read_directories)
+        reading = self._warm.look(place, fetched, partial(self._read, request, fetched))
         registered, read = await self._beside_registered(request, reading)
         own = {**read, date.KEY: self._date(request), references.KEY: self._references}
         built_in = (own[key] for key in ORDER)
@@ -64,10 +61,18 @@ class Observer:
         return ContextSample(observations=observations)
 
     async def close(self) -> None:
-        """Close the connections and stop the downloads."""
+        """Close the connections, end the watches and stop the downloads."""
+        self._warm.close()
         await self._pages.close()
         await self.catalog.close()
         await self._web.close()
+
+    async def _read(
+        self, request: ObserveContext, fetched: FetchedPages, after: AfterRead
+    ) -> ReadSources:
+        """Read the disk."""
+        reads = self._reads(request, fetched)
+        return await self._reader.read_sources(request.location.directory, reads, after)
 
     def _reads(self, request: ObserveContext, fetched: FetchedPages) -> dict[str, ReadSource]:
         """The sources that read the disk."""

@@ -11,6 +11,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_service.locations import LocationRefused, containing_root, locate_in_root
 from fairlead_tools.context.sources.files import Unreadable, printable_path, real_path
+from fairlead_tools.context.watch.looked_paths import look_at
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,9 @@ class ProjectFinder:
         The project's root is the nearest directory with a `.git`. The search for it ends at the
         configured root, so that nothing above that root is ever read.
         """
-        place = locate_in_root(self._config.roots(tenant), location)
+        roots = self._config.roots(tenant)
+        look_at(location.directory, *roots, *self._config.context.trusted)
+        place = locate_in_root(roots, location)
         if isinstance(place, LocationRefused):
             raise Unreadable("outside", place.message)
         directory = Path(place.directory)
@@ -86,4 +89,5 @@ def directories_up(directory: Path, root: Path) -> tuple[Path, ...]:
 
 
 def _has_git(place: Path) -> bool:
+    look_at(place / ".git")
     return (place / ".git").exists()

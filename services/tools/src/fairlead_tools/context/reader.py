@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from fairlead_schema.context import Observation, UnavailableKind, UnavailableSource
 from fairlead_tools.context.sources.files import Unreadable
+from fairlead_tools.context.watch.looked_paths import LookedPaths, record_paths
 from fairlead_tools.metrics import SOURCES_UNAVAILABLE
 
 log = logging.getLogger(__name__)
@@ -18,21 +19,29 @@ ReadSource: TypeAlias = Callable[[], Observation | None]
 """Observes a source; None when the location has none."""
 
 
+AfterRead: TypeAlias = Callable[[LookedPaths], None]
+"""Gets the paths that a read looked at."""
+
+
 class _ReadRun:
     """The work of one thread: it reads some sources, one after the other."""
 
-    def __init__(self, reads: Mapping[str, ReadSource]) -> None:
+    def __init__(self, reads: Mapping[str, ReadSource], after: AfterRead) -> None:
         self._reads = reads
+        self._after = after
         self.results: dict[str, Observation | None] = {}
         self.current: str | None = None
         self.abandoned = False
 
     def run(self) -> None:
-        for key, read in self._reads.items():
-            self.current = key
-            self.results[key] = _read_source(key, read)
-            if self.abandoned:
-                return
+        with record_paths() as looked:
+            for key, read in self._reads.items():
+                self.current = key
+                self.results[key] = _read_source(key, read)
+                if self.abandoned:
+                    return
+        self.current = None
+        self._after(looked)
 
 
 class SourceReader:
@@ -47,11 +56,17 @@ class SourceReader:
         self._hung: set[tuple[str, str]] = set()
 
     async def read_sources(
-        self, directory: str, reads: Mapping[str, ReadSource]
+        self,
+        directory: str,
+        reads: Mapping[str, ReadSource],
+        after: AfterRead = lambda _looked: None,
     ) -> Mapping[str, Observation | None]:
-        """Observe the sources of a directory. A source that fails is unavailable, not removed."""
+        """Observe the sources of a directory. A source that fails is unavailable, not removed.
+
+        `after` gets the paths of a read that was complete, in its thread.
+        """
         run = _ReadRun(
-            {key: read for key, read in reads.items() if (key, directory) not in self._hung}
+            {key: read for key, read in reads.items() if (key, directory) not in self._hung}, after
         )
         running = asyncio.get_running_loop().run_in_executor(self._threads, run.run)
         await asyncio.wait({running}, timeout=self._timeout_s)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from pydantic import ValidationError
@@ -16,6 +17,7 @@ from fairlead_schema.context import (
     ObserveContext,
     ObservedSource,
     RemoveSource,
+    SourceChanged,
     SourceRegistration,
     SourceRegistrations,
     Text,
@@ -25,6 +27,7 @@ from fairlead_schema.context import (
 from fairlead_schema.errors import Conflict, InvalidRequest, LimitReached
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
+from fairlead_tools.context.fresh_answers import FreshAnswers, Question
 from fairlead_tools.context.reader import unavailable
 
 log = logging.getLogger(__name__)
@@ -59,6 +62,25 @@ class RegisteredSources:
         self._timeout_s = timeout_s
         self._fresh_s = fresh_s
         self._known: dict[TenantId, _KnownSources] = {}
+        self._answers = FreshAnswers()
+
+    async def watch(self) -> None:
+        """Hear of changes from now on. Until then every source is asked at every observation."""
+        await self._eventlog.sources.watch(self._forget)
+        self._answers.start()
+
+    async def announce(self, tenant: TenantId, change: SourceChanged) -> SourceChanged:
+        """Tell every worker that a source changed: from the answer on nobody uses an earlier value."""
+        self._forget(tenant, change.key)
+        await self._eventlog.sources.announce(tenant, change.key)
+        return change
+
+    def _forget(self, tenant: TenantId | None, key: str | None) -> None:
+        self._answers.forget(tenant, key)
+        if tenant is None:
+            self._known.clear()
+        else:
+            self._known.pop(tenant, None)
 
     async def register(
         self, tenant: TenantId, registration: SourceRegistration
@@ -73,17 +95,27 @@ class RegisteredSources:
         keys = {source.key for source in await self._load(tenant)}
         if registration.key not in keys and len(keys) >= SOURCES_MAX:
             raise LimitReached(f"A tenant has at most {SOURCES_MAX} registered sources")
-        body = registration.model_dump_json(by_alias=True).encode()
+        # A registration without the field has the bytes that earlier releases stored.
+        left_out = None if registration.fresh_ms else {"fresh_ms"}
+        body = registration.model_dump_json(by_alias=True, exclude=left_out).encode()
         stored = await self._eventlog.sources.add(tenant, registration.key, body)
         self._known.pop(tenant, None)
         if stored != body:
             raise Conflict("Another source has this key", registration.key)
+        await self._tell(tenant, registration.key)
         return registration
 
     async def remove(self, tenant: TenantId, command: RemoveSource) -> SourceRegistrations:
         """Remove a source. Removing an unknown source succeeds."""
         await self._eventlog.sources.remove(tenant, command.key)
+        self._answers.forget(tenant, command.key)
+        await self._tell(tenant, command.key)
         return SourceRegistrations(sources=await self._load(tenant))
+
+    async def _tell(self, tenant: TenantId, key: str) -> None:
+        """Tell the other workers of a registration. Who misses the news knows it after a second."""
+        with suppress(LogError):
+            await self._eventlog.sources.announce(tenant, key)
 
     async def has_any(self, tenant: TenantId) -> bool:
         """Whether the tenant has registered a source. Raises LogError if that is unknown."""
@@ -117,19 +149,28 @@ class RegisteredSources:
         return sources
 
     async def _ask(self, source: SourceRegistration, request: ObserveContext) -> Observation | None:
+        """One source. An answer that still counts is used again; a failure never counts later."""
         body = request.model_dump_json(
             by_alias=True, exclude_none=True, include=_ASKED_FIELDS
         ).encode()
+        question = Question(request.tenant, source.key, source.subject, body)
+        known = self._answers.find(question)
+        if known is not None:
+            return known.source
+        changes = self._answers.changes
         timeout_s = min(source.timeout_ms / 1000, self._timeout_s)
         try:
             raw = await self._eventlog.requests.request(source.subject, body, timeout_s=timeout_s)
-            return _result_from_bytes(source.key, raw)
+            result = _result_from_bytes(source.key, raw)
         except NoResponders:
             why, reason = _Why("unreachable", f"no service answers on {source.subject}")
         except LogError as error:
             why, reason = _Why("timeout", str(error))
         except BadAnswer as error:
             why, reason = error.details
+        else:
+            self._answers.keep(question, result, source.fresh_ms / 1000, asked_at=changes)
+            return result
         return unavailable(source.key, why, reason, required=source.required)
 
 

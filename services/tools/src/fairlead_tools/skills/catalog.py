@@ -16,6 +16,7 @@ from fairlead_service.supervise import cancel_and_wait
 from fairlead_tools.context.project import ObservedProject, ProjectFinder, directories_up
 from fairlead_tools.context.sources.files import TextFiles, expand_home, printable_path
 from fairlead_tools.context.sources.instructions import is_url
+from fairlead_tools.context.watch.looked_paths import depend_on_unwatched, look_at
 from fairlead_tools.context.web_pages import WebClient, cache_directory
 from fairlead_tools.skills import directory
 from fairlead_tools.skills.site import SkillSite
@@ -75,6 +76,8 @@ class SkillCatalog:
         skills = {BUILT_IN: builtin_skill()}
         for source in dict.fromkeys(self._sources(project)):
             site = self._sites.get(str(source)) if isinstance(source, str) else None
+            if site is not None:
+                depend_on_unwatched("the skills of a site")
             loaded = (
                 site.load(self._texts)
                 if site is not None
@@ -96,6 +99,7 @@ class SkillCatalog:
         yield from self._operator_folders
         if settings.project and project.is_trusted:
             for above in reversed(directories_up(project.directory, project.root)):
+                look_at(above / PROJECT)
                 if (above / PROJECT).exists():
                     folders = (above / PROJECT / folder for folder in FOLDERS)
                     yield from filter(partial(_stays_inside, project), folders)

@@ -14,6 +14,7 @@ from fairlead_tools.context.sources.files import (
     real_path,
     resolve_inside,
 )
+from fairlead_tools.context.watch.looked_paths import look_at, look_inside
 from fairlead_tools.skills.skill import SKILL, InvalidSkill, Skill, parse
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,7 @@ DEPTH_MAX: Final = 8
 
 def load(place: Path, texts: TextFiles) -> tuple[Skill, ...]:
     """The skills of a directory, sorted by path. A file without a valid skill is left out."""
+    look_at(place)
     if not place.is_dir():
         return ()
     root = real_path(place)
@@ -34,6 +36,7 @@ def load(place: Path, texts: TextFiles) -> tuple[Skill, ...]:
 def _files(root: Path) -> Iterator[Path]:
     top = str(root)
     for place, directories, names in os.walk(top):
+        look_inside(place)
         directories.sort()
         if place.removeprefix(top).count(os.sep) >= DEPTH_MAX:
             directories.clear()

@@ -10,8 +10,11 @@ from fairlead_eventlog.jetstream.link import (
     stream_error,
 )
 from fairlead_eventlog.jetstream.messages import purge_subject
+from fairlead_eventlog.jetstream.thin.frames import InboundMessage
+from fairlead_eventlog.register_ports import OnSourceChanged
 from fairlead_eventlog.streams import SOURCES
 from fairlead_schema.ids import TenantId
+from fairlead_schema.subjects import SOURCES_CHANGED
 
 
 class JetStreamSources:
@@ -40,6 +43,20 @@ class JetStreamSources:
         messages = await self._link.last_by_pattern(SOURCES.name, f"{_subject(tenant, '')}>")
         sources = {_key(message.subject): message.payload for message in messages}
         return dict(sorted(sources.items()))
+
+    async def announce(self, tenant: TenantId, key: str) -> None:
+        # Once the server has the message, it reaches each process before later ones.
+        await self._link.send(SOURCES_CHANGED, f"{tenant} {key.encode().hex()}".encode())
+        await self._link.flush()
+
+    async def watch(self, on_change: OnSourceChanged) -> None:
+        def receive(msg: InboundMessage) -> None:
+            tenant, key = msg.data.decode().split(" ")
+            on_change(tenant, bytes.fromhex(key).decode())
+
+        await self._link.listen(SOURCES_CHANGED, receive)
+        # Without a connection nobody hears of changes.
+        self._link.on_reconnect(lambda: on_change(None, None))
 
 
 def _subject(tenant: TenantId, key: str) -> str:

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Final, TypeAlias
 
 from fairlead_schema.context import ObservedSource, UnavailableKind
+from fairlead_tools.context.watch.looked_paths import look_at, look_inside
 
 KEPT_MAX: Final = 1024
 # A file may change twice within one clock tick, so a file that changed just now is read again.
@@ -56,6 +57,7 @@ class TextFiles:
             raise Unreadable("unreadable", reason) from error
 
     def _read(self, path: Path) -> str:
+        look_inside(path)
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise Unreadable("unreadable", f"{printable_path(path)} is no regular file")
@@ -103,11 +105,13 @@ def decode_text(raw: bytes, name: str) -> str:
 
 def real_path(path: str | Path) -> Path:
     """The path with all links followed, whether or not it exists. Raises OSError for a loop."""
+    look_at(path)
     return Path(os.path.realpath(path))
 
 
 def resolve_file(path: Path) -> Path:
     """The file that a path leads to. Raises Unreadable."""
+    look_at(path)
     try:
         return Path(os.path.realpath(path, strict=True))
     except OSError as error:
@@ -125,6 +129,7 @@ def resolve_inside(path: Path, root: Path) -> Path:
 
 def is_present(path: Path) -> bool:
     """Whether the path exists, even as a broken link. Raises OSError if that is unknown."""
+    look_at(path)
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -22,6 +22,7 @@ from fairlead_tools.context.sources.files import (
     resolve_file,
     resolve_inside,
 )
+from fairlead_tools.context.watch.looked_paths import depend_on_unwatched, look_at
 
 KEY: Final = "core/instructions"
 MATCHES_MAX: Final = 200
@@ -201,6 +202,7 @@ def _render_kept(parts: tuple[InstructionPart, ...]) -> ObservedSource:
 def directories_below(directory: Path, read_directories: tuple[str, ...]) -> tuple[Path, ...]:
     """The directories below a location that lead to what the session has read, outermost first."""
     base, places = str(directory).rstrip("/"), set[str]()
+    look_at(*read_directories)
     for place in read_directories:
         target = os.path.realpath(place)
         # Most paths share their parents: a directory that is known ends the walk.
@@ -227,6 +229,9 @@ def _first_names(
 def _configured_files(entry: str, directory: Path, root: Path) -> Iterator[InstructionFile]:
     """The files of a path or pattern. A relative one must stay inside the project."""
     path = expand_home(entry)
+    look_at(directory / path)
+    if glob.has_magic(entry):
+        depend_on_unwatched("a pattern in context.instructions")
     pattern = str(Path(glob.escape(str(directory))) / path)
     matches = islice(glob.iglob(pattern, recursive=True), MATCHES_MAX)  # noqa: PTH207
     for match in sorted(map(Path, matches)):
