@@ -22,16 +22,9 @@ from fairlead_schema.commands.location_files import (
     ListFiles,
     ReadFile,
 )
-from fairlead_schema.context import (
-    RemoveSource,
-    SourceChanged,
-    SourceRegistration,
-    SourceRegistrations,
-)
 from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.request import ListTools, ToolCatalog, ToolInfo
 from fairlead_service import ids
-from fairlead_service.audit import audit_command
 from fairlead_service.config.configuration import Config
 from fairlead_service.health import Health
 from fairlead_service.process import application
@@ -45,6 +38,7 @@ from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.context.location_views import LocationViews
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.registered import RegisteredSources
+from fairlead_tools.context.source_verbs import SourceVerbs
 from fairlead_tools.context.sources.files import expand_home
 from fairlead_tools.context.web_pages import fallback_directory
 from fairlead_tools.files.private import PRIVATE
@@ -87,9 +81,7 @@ class ToolsService:
         views = LocationViews(self.observer, self._offered_tools)
         self.server.serve_thin("observe", subjects.observe(pool), views.look)
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
-        self.server.serve_verb("source.register", self._add_source)
-        self.server.serve_verb("source.remove", self._remove_source)
-        self.server.serve_verb("source.changed", self._announce_source)
+        SourceVerbs(self.observer).serve(self.server)
         self.server.serve_verb("skill.list", self._list_skills)
         self.server.serve_verb("file.list", self._list_files)
         self.server.serve_verb("file.read", self._read_file)
@@ -185,29 +177,6 @@ class ToolsService:
 
     async def _find_files(self, tenant: TenantParam, command: FindFiles) -> FileEntries:
         return await self.files.find(tenant, command)
-
-    async def _add_source(
-        self, tenant: TenantParam, command: SourceRegistration
-    ) -> SourceRegistration:
-        registered = await self._sources().register(tenant, command)
-        audit_command("source.register", tenant, command.key)
-        return registered
-
-    async def _remove_source(
-        self, tenant: TenantParam, command: RemoveSource
-    ) -> SourceRegistrations:
-        left = await self._sources().remove(tenant, command)
-        audit_command("source.remove", tenant, command.key)
-        return left
-
-    async def _announce_source(self, tenant: TenantParam, command: SourceChanged) -> SourceChanged:
-        return await self._sources().announce(tenant, command)
-
-    def _sources(self) -> RegisteredSources:
-        assert self.observer.registered_sources is not None, (
-            "the server answers only while the log is connected"
-        )
-        return self.observer.registered_sources
 
 
 def hide_private_directories(config: Config) -> PrivateDirectory:
