@@ -116,8 +116,9 @@ async def test_commands_to_what_is_unknown_foreign_or_finished_write_nothing(up:
 
     missing = "SessionNotFoundError"
     for verb in ("interrupt", "resume", "compact", "shell", "skill", "archive", "delete"):
-        assert await over_nats(verb, "ses_nowhere") == missing
-        assert await over_nats(verb, session, tenant="stranger") == missing
+        assert await over_nats(verb, "ses_nowhere", command="true", skill="none") == missing
+        stranger = await over_nats(verb, session, tenant="stranger", command="true", skill="none")
+        assert stranger == missing
     for path in ("/interrupt", "/resume", "/compact", "/shell", "/skill", "/wait"):
         assert await over_http("POST", "ses_nowhere", path) == (404, missing)
     for verb, more in (("cancel", {}), ("edit", {"delivery": "queue"})):
@@ -130,8 +131,8 @@ async def test_commands_to_what_is_unknown_foreign_or_finished_write_nothing(up:
     promoted = await over_http("DELETE", session, f"/input/{message}")
     assert (gone, promoted) == ((404, "MessageNotFoundError"), (409, "ConflictError"))
     for what in ("shell", "skill"):
-        assert await over_nats(what, session) == "ServiceUnavailableError"
-        assert await over_http("POST", session, f"/{what}") == (503, "ServiceUnavailableError")
+        assert await over_nats(what, session) == "InvalidRequestError"
+        assert await over_http("POST", session, f"/{what}") == (400, "InvalidRequestError")
     assert "'outcome': 'idle'" in await over_nats("interrupt", session)
     assert (await up.http.post(f"/api/session/{session}/interrupt")).status_code == 204
     assert await up.events(session) == before

@@ -1,4 +1,4 @@
-"""What a person puts into a session beside prompts: commands of their own, through a whole stack."""
+"""What a person puts into a session: prompts that name things, and commands of their own."""
 
 import asyncio
 import signal
@@ -29,7 +29,14 @@ default = {work}
 
 [skills]
 config_directory = {nowhere}
+
+[command.status]
+template = "Say what $1 holds.\\n!`echo ran >> template; cat $1`"
+
+[reference.motto]
+text = "Measure twice."
 """
+SKILL = "---\nname: sailing\nslash: true\n---\nMind the wind on $1."
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,10 @@ class Desk:
 async def desk() -> AsyncIterator[Desk]:
     with TemporaryDirectory() as place:
         state, work = Path(place) / "state", Path(place) / "work"
-        work.mkdir()
+        (work / ".fairlead/skills").mkdir(parents=True)
+        (work / ".fairlead/skills/sailing.md").write_text(SKILL)
+        (work / "notes").mkdir()
+        (work / "cargo.txt").write_text("tea")
         config = Path(place) / "fairlead.toml"
         config.write_text(CONFIG.format(work=f'"{work}"', nowhere=f'"{place}/nowhere"'))
         async with stack(state, config=config, sim=True) as up:
@@ -129,3 +139,70 @@ async def test_a_command_whose_ingest_died_before_its_wake_runs_once(desk: Desk)
 
     assert len(outputs(log)) == 1
     assert desk.runs("orphan") == 1
+
+
+async def test_a_template_runs_its_command_before_its_prompt_and_a_retry_runs_nothing(
+    desk: Desk,
+) -> None:
+    """P-22: over HTTP, through the runner and a worker, once."""
+    up = desk.up
+    session = await up.session()
+    body = {"id": "msg_own3", "prompt": {"text": "/status cargo.txt"}}
+    first = await up.http.post(f"/api/session/{session}/prompt", json=body)
+    log = await wait_until_settled(up, session)
+    again = await up.http.post(f"/api/session/{session}/prompt", json=body)
+    await wait_until_settled(up, session)
+
+    prompt = first.json()["data"]["prompt"]
+    assert prompt["text"].startswith("Say what cargo.txt holds.")
+    assert prompt["source"]["text"] == "/status cargo.txt"
+    assert again.json()["data"]["prompt"] == prompt
+    types = [recorded.event.type for recorded in log]
+    assert types.index("shell.ended") < types.index("prompt.promoted")
+    assert outputs(log)[0].startswith("tea")
+    assert desk.runs("template") == 1
+    assert "step.ended" in types
+
+
+async def test_skills_references_and_synthetic_text_reach_the_model(desk: Desk) -> None:
+    """P-22, P-24: over NATS and HTTP, with the tools service reading the location."""
+    up = desk.up
+    session = await up.session()
+    path = f"/api/session/{session}"
+    skill = await up.http.post(f"{path}/skill", json={"skill": "sailing", "resume": False})
+    missing = await up.http.post(f"{path}/skill", json={"skill": "flying"})
+    synthetic = {"text": "/sailing x", "synthetic": True}
+    await up.http.post(f"{path}/prompt", json={"prompt": synthetic, "resume": False})
+    asked = {"sessionID": session, "prompt": {"text": "/sailing @motto @nowhere"}}
+    receipt = (await up.ask("session.prompt", asked))["data"]
+    log = await wait_until_settled(up, session)
+
+    assert skill.status_code == 200, skill.text
+    assert missing.status_code == 400
+    assert receipt["prompt"]["text"].startswith("Mind the wind on @motto @nowhere.")
+    assert receipt["prompt"]["text"].endswith("Measure twice.")
+    messages = (await up.http.get(f"{path}/message")).json()["data"]
+    kinds = {message["text"][:12]: message["type"] for message in messages if "text" in message}
+    assert kinds["# Skill: sai"] == "synthetic"
+    assert kinds["/sailing x"] == "synthetic"
+    assert kinds["Mind the win"] == "user"
+    assert [event.prompt.synthetic for event in events_of(log, "prompt.promoted")] == [
+        True,
+        True,
+        None,
+    ]
+
+
+async def test_a_file_is_mentioned_by_its_path(desk: Desk) -> None:
+    """P-22: the attachment leads to the file of the location."""
+    up = desk.up
+    session = await up.session()
+    asked = {"sessionID": session, "prompt": {"text": "read @cargo.txt"}, "resume": False}
+    receipt = (await up.ask("session.prompt", asked))["data"]
+
+    (file,) = receipt["prompt"]["files"]
+    assert file["uri"] == (desk.work / "cargo.txt").resolve().as_uri()
+    assert file["source"] == {"start": 5, "end": 15, "text": "@cargo.txt"}
+    assert receipt["prompt"]["source"]["mentions"] == [
+        {"kind": "file", "name": "cargo.txt", "start": 5, "end": 15}
+    ]

@@ -22,8 +22,6 @@ NOT_BUILT: Mapping[str, str] = {
     **_all_of("N", range(17, 21), _MOVE),
     "P-08": "rules per provider for results of hosted tools; today they are kept whole and sent back",
     "P-17": "structured output; tool servers and registered tools are built",
-    "P-22": "templates and mentions in a prompt",
-    "P-24": "references to agents in a prompt, and synthetic input through the API",
 }
 
 IN_PART: Mapping[str, str] = {

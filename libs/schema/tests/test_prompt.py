@@ -138,7 +138,7 @@ def test_a_mistaken_key_is_refused_with_the_key_that_is_meant(
 def test_keys_of_other_clients_are_ignored() -> None:
     """WIRE: extra keys of a client of the same format do no harm."""
     body = {
-        "prompt": {"text": "hi", "metadata": {}, "synthetic": True, "colour": "red"},
+        "prompt": {"text": "hi", "metadata": {}, "noReply": True, "colour": "red"},
         "messageID": "msg_1",
         "noReply": True,
         "traceparent": "00-1",

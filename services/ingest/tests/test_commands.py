@@ -20,7 +20,6 @@ from fairlead_ingest.verbs.input.cancel import cancel
 from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
 from fairlead_ingest.verbs.input.prompt import prompt
-from fairlead_ingest.verbs.input.skill import skill
 from fairlead_ingest.verbs.profile.agent import agent
 from fairlead_ingest.verbs.profile.archive import archive, unarchive
 from fairlead_ingest.verbs.profile.delete import delete
@@ -39,7 +38,6 @@ from fairlead_schema.errors import (
     Conflict,
     InvalidRequest,
     ProviderNotFound,
-    ServiceUnavailable,
     SessionNotFound,
 )
 from fairlead_schema.events import (
@@ -79,7 +77,6 @@ VERBS: list[tuple[Callable[[CommandContext, str, Any], Awaitable[object]], Input
     (interrupt, COMMAND),
     (resume, COMMAND),
     (compact, COMMAND),
-    (skill, COMMAND),
     (archive, COMMAND),
     (unarchive, COMMAND),
     (delete, COMMAND),
@@ -133,23 +130,6 @@ async def test_no_verb_touches_a_session_that_does_not_exist(
         await verb(context, "default", command)
 
     assert await events(eventlog) == before
-    assert wakes(eventlog) == []
-
-
-@pytest.mark.parametrize("verb", [skill])
-async def test_what_nothing_performs_is_refused_as_unavailable(
-    context: CommandContext,
-    eventlog: EventLog,
-    verb: Callable[[CommandContext, str, SessionCommand], Awaitable[object]],
-) -> None:
-    """C-26: a typed error, no event, no wake."""
-    await create_session(context)
-
-    with pytest.raises(ServiceUnavailable) as refusal:
-        await verb(context, "default", COMMAND)
-
-    assert refusal.value.body.wire()["service"] == f"session.{verb.__name__}"
-    assert await types_after_creation(eventlog) == []
     assert wakes(eventlog) == []
 
 

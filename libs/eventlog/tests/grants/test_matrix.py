@@ -42,6 +42,7 @@ SUBJECTS: Final = {
     "ping": "fairlead.ping.worker",
     "observe": "fairlead.observe.default",
     "tooling": "fairlead.tooling.default",
+    "lookup": "fairlead.lookup.default",
     "spending": "fairlead.spending.acme",
     "app": "fairlead.app.acme.double",
     "job": "fairlead.job.acme.key:one.later",
@@ -100,7 +101,8 @@ _WRITE: Final = _READ | {"log", "snapshot", "read snapshots", "wake", "dead"}
 MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": _WRITE
     | {"receipt", "message", "approval", "read approvals", "take prompts", "purge wakes", "ping"}
-    | {"spending", "create consumer of wakes", "read prompts", "origin", "output", "read outputs"},
+    | {"spending", "create consumer of wakes", "read prompts", "origin", "output", "read outputs"}
+    | {"observe", "lookup"},
     "runner": _WRITE
     | {"take wakes", "take due timers", "timer", "tool", "delta", "observe", "tooling"}
     | {"spending", "verb of ingest", "ping", "free slots", "create consumer of wakes"}
@@ -141,7 +143,7 @@ MAY_SUBSCRIBE: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": {"commit", *_SERVED_BY_INGEST},
     "runner": {"commit", "free slots", "ping", "tools changed", "transforms changed"},
     "tools": {"commit", "ping", "observe", "tooling", "verb of tools", "own verb of tools"}
-    | {"tools changed", "source changed", "free slots"},
+    | {"tools changed", "source changed", "free slots", "lookup"},
     "projector": {"commit", "spending"},
     "gateway": {"commit", "delta"},
     "provision": set(),

@@ -14,6 +14,8 @@ Delivery: TypeAlias = Literal["steer", "queue"]
 
 TEXT_LENGTH_MAX = 512 * 1024
 TOOLS_MAX = 256
+EXPANSION_LEVEL: Final = 2
+"""An older release would take the exact retry of an expanded prompt for another prompt."""
 OPTIONS_LEVEL: Final = 2
 """A release that does not know the options of a prompt would answer it without them."""
 
@@ -65,12 +67,36 @@ class PromptOptions(Model):
         return any(option is not None for option in options)
 
 
+MentionKind: TypeAlias = Literal["command", "skill", "file", "agent", "reference"]
+
+
+class SourceMention(Model):
+    """A name in a prompt as it was typed: its span, and what it named."""
+
+    kind: MentionKind
+    name: str
+    start: int
+    end: int
+
+
+class PromptSource(Model):
+    """What the sender of an expanded prompt typed. The fingerprint recognises an exact retry of it."""
+
+    text: str
+    fingerprint: str
+    mentions: tuple[SourceMention, ...] = ()
+
+
 class PromptInput(InputModel, PromptOptions):
     """The prompt that a person or a service sends to a session."""
 
     text: Annotated[str, StringConstraints(max_length=TEXT_LENGTH_MAX)]
     files: tuple[FileInput, ...] | None = None
     agents: tuple[AgentMention, ...] | None = None
+    expand: bool | None = None
+    """False: commands and mentions in the text are not expanded before the admission."""
+    synthetic: bool | None = None
+    """Whether a program says the text, and no person."""
 
     @model_validator(mode="before")
     @classmethod
@@ -78,7 +104,7 @@ class PromptInput(InputModel, PromptOptions):
         return refuse_mistaken_keys(value, _KEYS, inside=True)
 
 
-_KEYS: Final = frozenset({"text", "files", "agents"}) | OPTIONS
+_KEYS: Final = frozenset({"text", "files", "agents", "expand", "synthetic"}) | OPTIONS
 
 
 class AttachedContent(Model):
@@ -114,12 +140,16 @@ class Prompt(PromptOptions):
     text: str
     files: tuple[PromptFile, ...] | None = None
     agents: tuple[AgentMention, ...] | None = None
+    synthetic: bool | None = None
+    source: PromptSource | None = None
+    """What the sender typed, if the prompt was expanded."""
 
 
 def needs_level(prompt: Prompt) -> int:
     """The level of the log's format that a reader of this prompt must know (docs/adr/0029)."""
     taken = any(file.content or attachment_id(file.uri) for file in prompt.files or ())
-    return OPTIONS_LEVEL if taken or prompt.has_options else 1
+    expanded = prompt.synthetic is not None or prompt.source is not None
+    return OPTIONS_LEVEL if taken or expanded or prompt.has_options else 1
 
 
 class Receipt(Model):

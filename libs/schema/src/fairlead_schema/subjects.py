@@ -143,6 +143,11 @@ def observe(pool: str) -> str:
     return f"{ROOT}.observe.{pool}"
 
 
+def look_up(pool: str) -> str:
+    """The subject on which the tools service of a pool answers what the names in a prompt lead to."""
+    return f"{ROOT}.lookup.{pool}"
+
+
 def tool_catalog(pool: str) -> str:
     """The subject on which the tools service of a pool lists the tools that may be called."""
     return f"{ROOT}.tooling.{pool}"

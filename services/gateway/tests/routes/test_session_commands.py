@@ -53,8 +53,6 @@ COMMANDS = [
     Command("POST", "/interrupt", "interrupt"),
     Command("POST", "/resume", "resume", status=202),
     Command("POST", "/compact", "compact"),
-    Command("POST", "/shell", "shell"),
-    Command("POST", "/skill", "skill"),
     Command("POST", "/unarchive", "unarchive"),
     Command("DELETE", "", "archive"),
     Command("DELETE", "?purge=false", "archive"),
@@ -115,6 +113,42 @@ async def test_an_edit_is_answered_with_the_receipt(
 
     assert (answer.status_code, answer.json()) == (200, {"data": RECEIPT})
     assert ingest.commands == [{"sessionID": "ses_1", "messageID": "msg_1", **body}]
+
+
+SHELL_RECEIPT = {
+    "admittedSeq": 2,
+    "id": "msg_1",
+    "sessionID": "ses_1",
+    "callID": "call_msg_1",
+    "command": "make",
+    "timeCreated": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "receipt"),
+    [
+        ("shell", {"command": "make"}, SHELL_RECEIPT),
+        ("skill", {"skill": "sailing", "delivery": "queue", "resume": False}, RECEIPT),
+    ],
+)
+async def test_what_a_person_puts_in_is_answered_with_its_receipt(
+    client: httpx.AsyncClient,
+    ingest: FakeIngest,
+    verb: str,
+    body: dict[str, Any],
+    receipt: dict[str, Any],
+) -> None:
+    """P-24: the id of the caller makes a repeated command an exact retry."""
+    ingest.serve(f"session.{verb}", {"data": receipt})
+
+    answer = await client.post(f"{AT}/{verb}", json={"id": "msg_1", **body})
+    minted = await client.post(f"{AT}/{verb}", json=body)
+
+    assert (answer.status_code, answer.json()) == (200, {"data": receipt})
+    assert ingest.commands[0] == {"sessionID": "ses_1", "id": "msg_1", **body}
+    assert minted.status_code == 200
+    assert ingest.commands[1]["mintedID"].startswith("msg_")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ async def test_a_command_of_an_idle_session_runs_without_a_model(world: World) -
 
 
 async def test_the_command_of_a_prompt_runs_first_and_the_model_sees_both(world: World) -> None:
-    """O-03: the output stands before the prompt that asked for it."""
+    """O-03, P-22: the output stands before the prompt that asked for it."""
     world.provider.replies.append(text_reply("seen"))
     of_prompt = REQUESTED.model_copy(update={"prompt_id": "msg_1"})
     await write(world, of_prompt, admitted("msg_1", "what failed?"))

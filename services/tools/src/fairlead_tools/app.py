@@ -14,7 +14,7 @@ from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_schema import subjects
-from fairlead_schema.commands.location_catalog import ListSkills, Skills
+from fairlead_schema.commands.location_catalog import ListSkills, LookUpNames, NamesFound, Skills
 from fairlead_schema.commands.location_files import (
     FileEntries,
     FilePart,
@@ -36,6 +36,7 @@ from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.subagents import Subagents
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.context.location_views import LocationViews
+from fairlead_tools.context.look_up import look_up_names
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.registered import RegisteredSources
 from fairlead_tools.context.source_verbs import SourceVerbs
@@ -81,6 +82,7 @@ class ToolsService:
         views = LocationViews(self.observer, self._offered_tools)
         self.server.serve_thin("observe", subjects.observe(pool), views.look)
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
+        self.server.serve("lookup", subjects.look_up(pool), self._look_up)
         SourceVerbs(self.observer).serve(self.server)
         self.server.serve_verb("skill.list", self._list_skills)
         self.server.serve_verb("file.list", self._list_files)
@@ -165,6 +167,9 @@ class ToolsService:
 
     async def _offered_tools(self, command: ListTools) -> tuple[ToolInfo, ...]:
         return (await self._list_tools(command)).tools
+
+    async def _look_up(self, command: LookUpNames) -> NamesFound:
+        return await look_up_names(self._settings.config, self.observer.catalog, command)
 
     async def _list_skills(self, tenant: TenantParam, command: ListSkills) -> Skills:
         return await list_skills(self._settings.config, self.observer.catalog, tenant, command)

@@ -99,7 +99,7 @@ async def test_a_session_is_made_and_prompted_once(harness: Harness) -> None:
     assert (create["parentID"], create["agent"]) == ("ses_1", "general")
     assert create["budget"] == {"cost": 2.0}
     assert prompt["id"] == first_prompt(create["id"])
-    assert prompt["prompt"] == {"text": "look around"}
+    assert prompt["prompt"] == {"text": "look around", "expand": False}
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _DESCRIBE_ITSELF
     + _serve("ingest")
     + _ASK_TOTALS
-    + may.publish(f"{ROOT}.observe.*")
+    + may.publish(f"{ROOT}.observe.*", f"{ROOT}.lookup.*")
     + may.take(PROMPTS.name, "ingest")
     + may.read_last(PROMPTS.name)
     + may.publish(*RECEIPTS.subjects, *MESSAGES.subjects)
@@ -170,8 +170,11 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _DESCRIBE_ITSELF
     + _serve("tools")
     + _ASK_TOTALS
-    + may.subscribe(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", f"{ROOT}.attach.*", TOOLS_CHANGED)
-    + may.subscribe(SOURCES_CHANGED)
+    + may.subscribe(
+        *(f"{ROOT}.{asked}.*" for asked in ("observe", "tooling", "attach", "lookup")),
+        TOOLS_CHANGED,
+        SOURCES_CHANGED,
+    )
     + _STORE_ATTACHMENTS
     + may.publish(TOOLS_CHANGED, SOURCES_CHANGED, TRANSFORMS_CHANGED)
     + may.take(TOOLS.name, "*")

@@ -65,6 +65,23 @@ class ShellReceipt(Model):
     started_seq: int | None = None
 
 
+class SkillBody(InputModel):
+    """A skill that a person puts into a session, over HTTP."""
+
+    id: MessageId | None = None
+    skill: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    delivery: Delivery = "steer"
+    resume: bool = True
+
+
+class LoadSkill(SkillBody):
+    """`session.skill`: put the instructions of a skill into a session, once."""
+
+    session_id: SessionId
+    minted_id: MessageId | None = None
+    """As in `session.prompt`."""
+
+
 class CancelInput(SessionCommand):
     """`session.cancel`: withdraw one pending input."""
 

@@ -1,6 +1,11 @@
 """What a person may name in a prompt: commands, skills and references."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.ids import DEFAULT_TENANT, TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import InputModel, Model
 
@@ -23,6 +28,8 @@ class CommandInfo(Model):
     description: str | None = None
     agent: str | None = None
     model: ModelRef | None = None
+    skill: bool | None = None
+    """Whether the command is a skill."""
 
 
 class ReferenceInfo(Model):
@@ -44,3 +51,27 @@ class Skills(Model):
     """The skills of a location, by name."""
 
     skills: tuple[SkillInfo, ...]
+
+
+class LookUpNames(Model):
+    """Asks the tools service of a location what the names in a prompt lead to."""
+
+    location: LocationRef
+    tenant: TenantId = DEFAULT_TENANT
+    agent: str | None = None
+    paths: Annotated[tuple[str, ...], Field(max_length=256)] = ()
+    skill: str | None = None
+
+
+class FoundPath(Model):
+    """A file or a directory of the location. The URI of a directory ends in a slash."""
+
+    name: str
+    uri: str
+
+
+class NamesFound(Model):
+    """What the names lead to. A name that leads nowhere is left out."""
+
+    paths: tuple[FoundPath, ...] = ()
+    skill: SkillInfo | None = None

@@ -27,7 +27,7 @@ _MEANT: Final = {
     "model_id": "model",
 }
 _IGNORED: Final = frozenset(
-    {"messageID", "metadata", "noReply", "parts", "references", "sessionID", "synthetic", "variant"}
+    {"messageID", "metadata", "noReply", "parts", "references", "sessionID", "variant"}
 )
 """Keys that clients of the same wire format send. They have no meaning here and never had one."""
 

@@ -82,8 +82,15 @@ def revise(
     return ()
 
 
-def _promote(_session_id: SessionId, event: PromptPromoted, _at: int) -> UserMessage:
+def _promote(session_id: SessionId, event: PromptPromoted, _at: int) -> Message:
     prompt = event.prompt
+    if prompt.synthetic:
+        return SyntheticMessage(
+            id=event.message_id,
+            session_id=session_id,
+            text=prompt.text,
+            time=CreationTime(created=event.created),
+        )
     return build_model(
         UserMessage,
         id=event.message_id,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from fairlead_schema.events import PromptAdmitted, SessionEvent
+from fairlead_schema.events import PromptAdmitted, SessionEvent, ShellRequested
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery, Prompt, Receipt
 from fairlead_session.execution.commands import SessionIsArchived, is_archived, request_work
@@ -47,8 +47,9 @@ def admit(  # noqa: PLR0913 - a prompt and its options
     resume: bool = True,
     expected_turn: MessageId | None = None,
     pending_max: int = PENDING_INPUTS_MAX,
+    shells: tuple[ShellRequested, ...] = (),
 ) -> tuple[SessionEvent, ...] | AdmissionRefusal:
-    """Admit a prompt whose attachments are resolved.
+    """Admit a prompt whose attachments are resolved, and the commands of its templates.
 
     An exact retry admits nothing, even when the turn that it expected is over. With `resume` it
     asks again for work on pending input: a wake alone starts nothing after an interrupt.
@@ -75,7 +76,7 @@ def admit(  # noqa: PLR0913 - a prompt and its options
         delivery=delivery,
         resume=None if resume else False,
     )
-    return (event,)
+    return (*shells, event)
 
 
 def receipt(session: Session, message_id: MessageId, prompt: Prompt) -> Receipt:

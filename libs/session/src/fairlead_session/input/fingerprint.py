@@ -16,7 +16,10 @@ def fingerprint(prompt: Prompt) -> str:
     """Recognises an exact retry. The time and the delivery are not part of the hash.
 
     The same attachment has the same hash inline and stored, before and after its content was taken.
+    An expanded prompt has the hash of what was typed, because files and templates change.
     """
+    if prompt.source is not None:
+        return prompt.source.fingerprint
     if prompt.files:
         prompt = prompt.model_copy(update={"files": tuple(map(_identify, prompt.files))})
     if prompt.output_schema is None:

@@ -10,6 +10,7 @@ from fairlead_gateway.routes.messages import (
     pending_inputs,
     prompt,
     shell,
+    skill,
 )
 from fairlead_gateway.routes.people import approval, permission, question
 from fairlead_gateway.routes.server import (
@@ -72,7 +73,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     execution.COMPACT,
     execution.WAIT,
     shell.SHELL,
-    execution.SKILL,
+    skill.SKILL,
     changes.AGENT,
     changes.MODEL,
     changes.MOVE,

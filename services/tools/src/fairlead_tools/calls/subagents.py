@@ -130,7 +130,8 @@ class Subagents:
         prompt = {
             "sessionID": child,
             "id": first_prompt(child),
-            "prompt": {"text": task.prompt},
+            # A model wrote the text, so that nothing in it is expanded.
+            "prompt": {"text": task.prompt, "expand": False},
         }
         await self._start(context.at.tenant, "session.prompt", prompt)
 

@@ -68,11 +68,6 @@ async def _wait(request: ApiRequest[WaitQuery, EmptyInput]) -> Response:
     return empty_answer()
 
 
-async def _skill(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    await send_session_command(request, "session.skill", _command(request))
-    return empty_answer()
-
-
 def _command(request: ApiRequest[EmptyInput, EmptyInput]) -> SessionCommand:
     return SessionCommand(session_id=request.at.session_id)
 
@@ -133,20 +128,5 @@ WAIT = Operation(
     body=EmptyInput,
     answer=None,
     status=204,
-    errors=_ERRORS,
-)
-
-SKILL = Operation(
-    id="session.skill",
-    method="POST",
-    path="/api/session/{sessionID}/skill",
-    scope="session:write",
-    summary="A skill put in by hand: not available.",
-    respond=_skill,
-    query=EmptyInput,
-    body=EmptyInput,
-    answer=None,
-    status=204,
-    commands=True,
     errors=_ERRORS,
 )

@@ -40,7 +40,22 @@ async def resolve_prompt(context: CommandContext, at: Address, prompt: PromptInp
     Raises InvalidRequest, PayloadTooLarge, SessionNotFound, Forbidden or LimitReached.
     """
     check_options(context, prompt)
+    if prompt.synthetic and (prompt.files or prompt.agents):
+        raise InvalidRequest("Synthetic input is text alone", kind="Body", field="prompt.synthetic")
     resolved = resolve_attachments(prompt)
+    check_content(context, resolved)
+    if not resolved.files:
+        return resolved
+    storing = _Storing(context, at)
+    files = [await storing.resolve(index, file) for index, file in enumerate(resolved.files)]
+    return resolved.model_copy(update={"files": tuple(files)})
+
+
+def check_content(context: CommandContext, resolved: Prompt) -> None:
+    """Refuse a prompt without content, or with more or other content than a prompt may have.
+
+    Raises InvalidRequest or PayloadTooLarge.
+    """
     if not resolved.text.strip() and not resolved.files:
         raise InvalidRequest("A prompt needs text or a file", kind="Body", field="prompt.text")
     size, limit = len(resolved.model_dump_json().encode()), context.settings.prompt_bytes_max
@@ -49,11 +64,6 @@ async def resolve_prompt(context: CommandContext, at: Address, prompt: PromptInp
     refused = check_attachments(resolved)
     if refused is not None:
         raise _refuse(refused.index, refused.reason)
-    if not resolved.files:
-        return resolved
-    storing = _Storing(context, at)
-    files = [await storing.resolve(index, file) for index, file in enumerate(resolved.files)]
-    return resolved.model_copy(update={"files": tuple(files)})
 
 
 async def check_room(context: CommandContext, at: Address, size: int) -> PrincipalName | None:

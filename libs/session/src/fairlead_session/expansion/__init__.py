@@ -1,0 +1,1 @@
+"""Expands what a person types: commands become templates, mentions become references."""
