@@ -19,6 +19,7 @@ FILE_BYTES_MAX = 500_000
 
 BANNED_MODULES = {"utils", "helpers", "common", "misc", "stuff"}
 KINDS = {
+    ".mjs",  # The published client is a package for Node.
     *(".py", ".typed", ".sql", ".toml", ".lock", ".json", ".jsonl", ".sha256"),
     *(".md", ".txt", ".html", ".css", ".js", ".svg"),
     *(".yaml", ".conf", ".dockerignore"),

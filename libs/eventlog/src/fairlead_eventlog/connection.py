@@ -28,6 +28,7 @@ from fairlead_eventlog.register_ports import (
     SourceRegister,
 )
 from fairlead_eventlog.replicas.commit_hint import CommitBroadcasts
+from fairlead_eventlog.replicas.open_texts import OpenTextsPort
 from fairlead_eventlog.replicas.tenant_broadcasts import TenantBroadcasts
 from fairlead_eventlog.status.log_status import LogStatusRegister
 
@@ -53,6 +54,7 @@ class EventLog:
     tool_registrations: Registrations
     transforms: Registrations
     deltas: Deltas
+    open_texts: OpenTextsPort
     outputs: OutputStore
     attachments: OutputStore
     """Attachments of prompts, by the names of `object_name`: kept as long as their sessions."""

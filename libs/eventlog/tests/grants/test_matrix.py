@@ -41,6 +41,7 @@ SUBJECTS: Final = {
     "dead": "fairlead.dead.tests",
     "ping": "fairlead.ping.worker",
     "observe": "fairlead.observe.default",
+    "open texts": "fairlead.open.run_1",
     "tooling": "fairlead.tooling.default",
     "lookup": "fairlead.lookup.default",
     "spending": "fairlead.spending.acme",
@@ -125,7 +126,8 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     }
     | {"read approvals", "purge outputs", "verb of services", "ping"},
     "gateway": _READ
-    | {"read snapshots", "read outputs", "spending", "verb of ingest", "verb of tools"},
+    | {"read snapshots", "read outputs", "spending", "verb of ingest", "verb of tools"}
+    | {"open texts"},
     "provision": {
         "create log",
         "change log",
@@ -141,7 +143,7 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
 _SERVED_BY_INGEST: Final = {"verb of ingest", "own verb of ingest", "verb of services"}
 MAY_SUBSCRIBE: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": {"commit", *_SERVED_BY_INGEST},
-    "runner": {"commit", "free slots", "ping", "tools changed", "transforms changed"},
+    "runner": {"commit", "free slots", "ping", "open texts", "tools changed", "transforms changed"},
     "tools": {"commit", "ping", "observe", "tooling", "verb of tools", "own verb of tools"}
     | {"tools changed", "source changed", "free slots", "lookup"},
     "projector": {"commit", "spending"},

@@ -1,11 +1,15 @@
-"""Deltas: live fragments of an answer. They are broadcast once, never stored, never replayed."""
+"""Deltas: live fragments of an answer. They are broadcast once, never stored, never replayed.
+
+The deltas of a block have numbers from 0 on (`index`). So a reader that came late can join the text so
+far and the deltas after it. Deltas of earlier releases have none.
+"""
 
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from fairlead_schema.ids import CallId, MessageId
-from fairlead_schema.model import Model
+from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
+from fairlead_schema.model import InputModel, Model
 
 
 class TextDelta(Model):
@@ -13,6 +17,7 @@ class TextDelta(Model):
     assistant_message_id: MessageId
     text_id: str
     delta: str
+    index: int | None = None
 
 
 class ReasoningDelta(Model):
@@ -20,6 +25,7 @@ class ReasoningDelta(Model):
     assistant_message_id: MessageId
     reasoning_id: str
     delta: str
+    index: int | None = None
 
 
 class ToolInputDelta(Model):
@@ -27,6 +33,7 @@ class ToolInputDelta(Model):
     assistant_message_id: MessageId
     call_id: CallId
     delta: str
+    index: int | None = None
 
 
 class ToolOutputDelta(Model):
@@ -44,9 +51,35 @@ class CompactionDelta(Model):
     text: str
 
 
+NumberedDelta: TypeAlias = Annotated[
+    TextDelta | ReasoningDelta | ToolInputDelta, Field(discriminator="type")
+]
+"""A delta of a block whose end is an event with the whole text."""
+
 Delta: TypeAlias = Annotated[
     TextDelta | ReasoningDelta | ToolInputDelta | ToolOutputDelta | CompactionDelta,
     Field(discriminator="type"),
 ]
 
 DELTA: TypeAdapter[Delta] = TypeAdapter(Delta)
+
+
+class OpenText(Model):
+    """One open block: its text as one delta, and how many deltas made it."""
+
+    so_far: NumberedDelta
+    deltas: int
+    """The number of the delta that comes next."""
+
+
+class OpenTexts(Model):
+    """The open blocks of one session, in the order in which they began."""
+
+    texts: tuple[OpenText, ...] = ()
+
+
+class AskOpenTexts(InputModel):
+    """The question for the open blocks of a session. Only its owner knows them."""
+
+    tenant: TenantId
+    session_id: SessionId

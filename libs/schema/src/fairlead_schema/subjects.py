@@ -163,6 +163,11 @@ def ping(instance: str) -> str:
     return f"{ROOT}.ping.{instance}"
 
 
+def open_texts(instance: str) -> str:
+    """The subject on which a runner answers what the open blocks of its sessions say so far."""
+    return f"{ROOT}.open.{instance}"
+
+
 def timer(at: Address) -> str:
     """The subject that sets a session's one timer. A second timer replaces the first."""
     return f"{ROOT}.timer.{at.tenant}.{partition(at.session_id)}.{at.session_id}"

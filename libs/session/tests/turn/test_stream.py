@@ -85,6 +85,25 @@ def test_a_plain_text_turn_has_its_exact_durable_order() -> None:
     )
 
 
+def test_the_deltas_of_a_block_are_numbered_and_its_text_so_far_says_how_many() -> None:
+    """A reader that comes late joins the text so far and the deltas after it."""
+    stream = turn_stream()
+    received(stream, TextStart("t"), TextStart("silent"), ReasoningStart("r"))
+    received(stream, TextChunk("t", "a"), ReasoningChunk("r", "b"))
+
+    _, third = stream.receive(TextChunk("t", "c"))
+    texts = stream.so_far()
+    received(stream, TextEnd("t"))
+
+    assert isinstance(third, TextDelta)
+    assert third.index == 1
+    assert [(text.so_far.delta, text.so_far.index, text.deltas) for text in texts] == [
+        ("ac", 0, 2),
+        ("b", 0, 1),
+    ]
+    assert [text.so_far.type for text in stream.so_far()] == ["reasoning.delta"]
+
+
 def test_chunks_are_live_and_never_durable() -> None:
     """D-07: each fragment is a delta that names its block and its message."""
     stream = turn_stream()
@@ -96,9 +115,9 @@ def test_chunks_are_live_and_never_durable() -> None:
     ]
 
     assert outputs == [
-        ((), TextDelta(assistant_message_id="msg_a", text_id="t", delta="a")),
-        ((), ReasoningDelta(assistant_message_id="msg_a", reasoning_id="r", delta="b")),
-        ((), ToolInputDelta(assistant_message_id="msg_a", call_id="c", delta="{")),
+        ((), TextDelta(assistant_message_id="msg_a", text_id="t", delta="a", index=0)),
+        ((), ReasoningDelta(assistant_message_id="msg_a", reasoning_id="r", delta="b", index=0)),
+        ((), ToolInputDelta(assistant_message_id="msg_a", call_id="c", delta="{", index=0)),
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from fairlead_eventlog.ports import Deltas, Requests, SessionLog, ShardLog
 from fairlead_eventlog.register_ports import OutputStore, Snapshots
+from fairlead_eventlog.replicas.open_texts import OpenTextsPort
 from fairlead_eventlog.replicas.tenant_broadcasts import TenantBroadcasts
 from fairlead_eventlog.status.log_status import LogStatusRegister
 from fairlead_gateway.http.failed_logins import FailedLogins
@@ -37,6 +38,9 @@ class NatsPorts(Protocol):
 
     @property
     def deltas(self) -> Deltas: ...
+
+    @property
+    def open_texts(self) -> OpenTextsPort: ...
 
     @property
     def tenant_broadcasts(self) -> TenantBroadcasts: ...

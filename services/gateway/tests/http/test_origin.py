@@ -110,6 +110,17 @@ async def test_a_form_cannot_command(
     assert ingest.commands == []
 
 
+async def test_the_fetch_of_node_needs_no_content_type_without_a_body(
+    client: httpx.AsyncClient, ingest: FakeIngest
+) -> None:
+    """The published client sends no body and no content type to `interrupt`, `wait` and `compact`."""
+    ingest.serve("session.compact", {"data": {"sessionID": "ses_1", "seq": 3}})
+
+    answer = await client.post("/api/session/ses_1/compact", headers={"sec-fetch-mode": "cors"})
+
+    assert answer.status_code == 204
+
+
 async def test_without_cors_nothing_may_be_read_and_preflights_fail(
     client: httpx.AsyncClient,
 ) -> None:

@@ -1,6 +1,7 @@
 """The hub of a session: one subscription and one encoding for all its clients (docs/adr/0028)."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
@@ -17,8 +18,13 @@ from fairlead_gateway.http.sse import FrameQueue, SlowClient, auto_close
 from fairlead_gateway.live.hub_registry import HubRegistry
 from fairlead_gateway.live.member import Member
 from fairlead_gateway.live.session_hub import HubSources
-from fairlead_schema.delta import TextDelta
-from fairlead_schema.events import ExecutionClaimed, SessionArchived, SyntheticAdded
+from fairlead_schema.delta import OpenText, TextDelta
+from fairlead_schema.events import (
+    ExecutionClaimed,
+    SessionArchived,
+    SyntheticAdded,
+    TextEnded,
+)
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
 from fairlead_testing.read_model import MemoryReadModel
@@ -67,7 +73,7 @@ def hubs() -> HubRegistry:
 
 @pytest.fixture
 def sources(eventlog: EventLog, read: MemoryReadModel) -> HubSources:
-    return HubSources(eventlog.log, eventlog.deltas, read)
+    return HubSources(eventlog.log, eventlog.deltas, read, eventlog.snapshots, eventlog.open_texts)
 
 
 def _queue(bytes_max: int = 100_000) -> FrameQueue:
@@ -79,8 +85,14 @@ async def _take(frames: FrameQueue) -> bytes:
         return await frames.take()
 
 
-def _delta(text: str) -> TextDelta:
-    return TextDelta(assistant_message_id="msg_a", text_id="t", delta=text)
+def _delta(text: str, index: int | None = None) -> TextDelta:
+    return TextDelta(assistant_message_id="msg_a", text_id="t", delta=text, index=index)
+
+
+def _texts(*chunks: bytes) -> list[str]:
+    """The texts of the fragments in some chunks."""
+    frames = [frame for chunk in chunks for frame in chunk.split(b"\n\n") if frame]
+    return [json.loads(frame.removeprefix(b"data: "))["data"]["delta"] for frame in frames]
 
 
 async def _settle(condition: Callable[[], bool]) -> None:
@@ -103,8 +115,8 @@ async def test_clients_share_one_subscription_and_the_very_same_bytes(
         hubs.enter(AT, sources, head=head) as again,
     ):
         assert again is hub
-        hub.follow_fragments()
-        hub.follow_fragments()
+        await hub.follow_fragments()
+        await hub.follow_fragments()
         for frames in queues:
             hub.join(frames, seq=head.seq, with_fragments=True)
         await _settle(lambda: log.tails == 1 and len(listeners) == 1)
@@ -117,6 +129,88 @@ async def test_clients_share_one_subscription_and_the_very_same_bytes(
     assert b'"delta":"Hel"' in fragments[0]
     assert len({id(frame) for frame in commits}) == len({id(frame) for frame in fragments}) == 1
     assert (len(hubs), log.tails, len(listeners)) == (0, 0, 0)
+
+
+async def test_a_client_that_comes_in_the_middle_gets_the_text_so_far(
+    append: Append, eventlog: EventLog, hubs: HubRegistry, sources: HubSources
+) -> None:
+    """The runner is asked once, a lost delta is asked for, and nobody gets a delta twice."""
+    head = (await append("ses_1", CLAIMED)).head
+    sent = ["Hel", "lo ", "you", " all", "!"]
+    done = 2
+
+    def so_far(at: Address) -> tuple[OpenText, ...]:
+        asked.append(at)
+        return (OpenText(so_far=_delta("".join(sent[:done]), 0), deltas=done),)
+
+    asked: list[Address] = []
+    await eventlog.open_texts.start_answering("run_1", so_far)
+    early, late = _queue(), _queue()
+
+    async with hubs.enter(AT, sources, head=head) as hub:
+        await hub.follow_fragments()
+        hub.join(early, seq=head.seq, with_fragments=True)
+        first = await _take(early)
+        await eventlog.deltas.send(AT, _delta("lo ", 1))  # The text so far had it.
+        await eventlog.deltas.send(AT, _delta("you", 2))
+        second = await _take(early)
+        hub.join(late, seq=head.seq, with_fragments=True)
+        joined = await _take(late)
+        done = 5
+        await eventlog.deltas.send(AT, _delta("!", 4))  # The one before it was lost.
+        third, also_third = await _take(early), await _take(late)
+
+    assert _texts(first, second, third) == ["Hello ", "you", " all!"]
+    assert _texts(joined, also_third) == ["Hello you", " all!"]
+    assert all(b"id: " not in frame for frame in (first, second, third, joined))
+    assert asked == [AT, AT]
+
+
+async def test_a_fragment_of_a_text_that_has_ended_reaches_nobody(
+    append: Append, eventlog: EventLog, hubs: HubRegistry, sources: HubSources
+) -> None:
+    head = (await append("ses_1")).head
+    frames = _queue()
+
+    async with hubs.enter(AT, sources, head=head) as hub:
+        await hub.follow_fragments()
+        hub.join(frames, seq=head.seq, with_fragments=True)
+        await eventlog.deltas.send(AT, _delta("Hello", 0))
+        fragment = await _take(frames)
+        await append("ses_1", TextEnded(assistant_message_id="msg_a", text_id="t", text="Hello"))
+        end = await _take(frames)
+        await eventlog.deltas.send(AT, _delta("too late", 1))
+        late = _queue()
+        hub.join(late, seq=head.seq + 1, with_fragments=True)
+        await append("ses_1", NOTE)
+        after = await _take(frames), await _take(late)
+
+    assert (_texts(fragment), b"text.ended" in end) == (["Hello"], True)
+    assert after[0] == after[1]
+    assert b"too late" not in after[0]
+
+
+async def test_without_an_answer_the_fragments_go_on(
+    append: Append, eventlog: EventLog, hubs: HubRegistry, sources: HubSources
+) -> None:
+    """The owner is gone, or runs an earlier release: a client gets what comes, and sees the gap."""
+    head = (await append("ses_1", CLAIMED)).head
+    frames = _queue()
+
+    async with hubs.enter(AT, sources, head=head) as hub:
+        await hub.follow_fragments()
+        hub.join(frames, seq=head.seq, with_fragments=True)
+        await eventlog.deltas.send(AT, _delta("you", 2))
+        one = await _take(frames)
+        await eventlog.deltas.send(AT, _delta("!", 3))
+        other = await _take(frames)
+        late = _queue()
+        hub.join(late, seq=head.seq, with_fragments=True)
+        await eventlog.deltas.send(AT, _delta("?", 4))
+        rest = await _take(late)
+
+    assert _texts(one, other) == ["you", "!"]
+    assert _texts(rest) == ["?"]
 
 
 async def test_a_client_that_reads_nothing_is_cut_off_and_delays_nobody(
@@ -185,7 +279,7 @@ async def test_public_events_alone_go_to_clients_without_fragments(
     public, everything = _queue(), _queue()
 
     async with hubs.enter(AT, sources, head=head) as hub:
-        hub.follow_fragments()
+        await hub.follow_fragments()
         hub.join(public, seq=1, with_fragments=False)
         hub.join(everything, seq=1, with_fragments=True)
         await asyncio.sleep(0.01)
@@ -209,7 +303,7 @@ async def test_the_fragments_of_a_crowd_are_joined_in_order(
     queues = [_queue() for _ in range(200)]
 
     async with hubs.enter(AT, sources, head=head) as hub:
-        hub.follow_fragments()
+        await hub.follow_fragments()
         for frames in queues:
             hub.join(frames, seq=1, with_fragments=True)
         await asyncio.sleep(0.01)
@@ -252,10 +346,10 @@ async def test_the_error_of_a_source_ends_all_clients_and_the_next_one_gets_a_ne
 
 
 async def test_a_new_connection_to_nats_gets_a_new_hub(
-    append: Append, eventlog: EventLog, hubs: HubRegistry, sources: HubSources
+    append: Append, hubs: HubRegistry, sources: HubSources
 ) -> None:
     head = (await append("ses_1")).head
-    other = HubSources(MemoryLog(), eventlog.deltas, sources.read_model)
+    other = replace(sources, log=MemoryLog())
 
     async with (
         hubs.enter(AT, sources, head=head) as old,

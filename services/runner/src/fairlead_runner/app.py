@@ -52,6 +52,7 @@ async def work(
         await eventlog.tool_registrations.watch(context.catalogs.forget)
         await eventlog.transforms.watch(context.transforms.registered.forget)
         consumer = WakeConsumer(context)
+        await eventlog.open_texts.start_answering(runner, context.find_open_texts)
         await eventlog.liveness.start_answering(runner, consumer.nudge)
         consuming = asyncio.create_task(consumer.run())
         timers = asyncio.create_task(consumer.fire_timers())

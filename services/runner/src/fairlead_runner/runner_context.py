@@ -1,6 +1,6 @@
 """The dependencies that all drains of one runner share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.quotas.running_quota import RunningQuota
@@ -18,11 +18,14 @@ from fairlead_runner.transforms.registered import RegisteredTransforms
 from fairlead_runner.turn.context_observer import ContextObserver
 from fairlead_runner.turn.lowered_histories import LoweredHistories
 from fairlead_runner.turn.stored_media import StoredMedia
+from fairlead_schema.delta import OpenText
 from fairlead_schema.ids import RunnerId
+from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.quota_metrics import QUOTA_UNKNOWN
 from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state.session import Session
+from fairlead_session.turn.stream import TurnStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,13 @@ class RunnerContext:
     lowered_histories: LoweredHistories
     transforms: TransformChain
     stored_media: StoredMedia
+    open_streams: dict[Address, TurnStream] = field(default_factory=dict)
+    """The answers that are being written now, for readers that come in the middle."""
+
+    def find_open_texts(self, at: Address) -> tuple[OpenText, ...]:
+        """The text so far of the open blocks of a session."""
+        stream = self.open_streams.get(at)
+        return () if stream is None else stream.so_far()
 
     @property
     def pool(self) -> str:

@@ -156,6 +156,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.publish(f"{ROOT}.timer.*.*.*", *TOOLS.subjects, f"{ROOT}.delta.*.*")
     + may.publish(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", f"{ROOT}.attach.*")
     + _READ_ATTACHMENTS
+    + may.subscribe(f"{ROOT}.open.*")
     + _ASK_TOTALS
     + _call("session.interrupt")
     + _PING
@@ -216,6 +217,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _READ_ATTACHMENTS
     + _ASK_TOTALS
     + may.subscribe(f"{ROOT}.delta.*.*")
+    + may.publish(f"{ROOT}.open.*")
     + _call(*(verb for verb, rule in VERBS.items() if rule.scope is not None))
     + may.publish(*(f"{ROOT}.every.*.{verb}" for verb, rule in VERBS.items() if rule.repeatable)),
     "provision": may.publish(

@@ -11,6 +11,7 @@ from fairlead_eventlog.jetstream.deltas import NatsDeltas
 from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.liveness import NatsLiveness
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
+from fairlead_eventlog.jetstream.open_texts import NatsOpenTexts
 from fairlead_eventlog.jetstream.registers.approvals import JetStreamApprovals
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.jetstream.registers.message_ids import JetStreamMessageIds
@@ -129,6 +130,7 @@ def open_ports(
         transforms=transform_registrations(link),
         sources=JetStreamSources(link),
         deltas=NatsDeltas(link),
+        open_texts=NatsOpenTexts(link),
         outputs=JetStreamOutputs(link),
         attachments=JetStreamOutputs(link, ATTACHMENT_BUCKET),
         requests=NatsRequests(link, local),

@@ -1,10 +1,13 @@
-"""Live fragments in memory."""
+"""Live fragments in memory, and questions for the text so far."""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 
-from fairlead_schema.delta import Delta
+from fairlead_eventlog.errors import NoResponders
+from fairlead_eventlog.replicas.open_texts import FindOpenTexts
+from fairlead_schema import subjects
+from fairlead_schema.delta import Delta, OpenText
 from fairlead_schema.subjects import Address
 
 
@@ -30,3 +33,19 @@ class MemoryDeltas:
                 yield await received.get()
         finally:
             self._listeners[at].discard(received)
+
+
+class MemoryOpenTexts:
+    """The instances that answer."""
+
+    def __init__(self) -> None:
+        self._instances: dict[str, FindOpenTexts] = {}
+
+    async def start_answering(self, instance: str, find: FindOpenTexts) -> None:
+        self._instances[instance] = find
+
+    async def ask(self, instance: str, at: Address, *, timeout_s: float) -> tuple[OpenText, ...]:
+        assert timeout_s > 0
+        if instance not in self._instances:
+            raise NoResponders(subjects.open_texts(instance))
+        return self._instances[instance](at)

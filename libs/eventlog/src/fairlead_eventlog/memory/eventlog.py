@@ -4,7 +4,7 @@ from fairlead_eventlog.condition.stream_sizes import MemoryStreamSizes
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.client_consumers import MemoryClientConsumers
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
-from fairlead_eventlog.memory.deltas import MemoryDeltas
+from fairlead_eventlog.memory.deltas import MemoryDeltas, MemoryOpenTexts
 from fairlead_eventlog.memory.feed import MemoryFeed
 from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_eventlog.memory.outputs import MemoryOutputs
@@ -48,6 +48,7 @@ def memory_eventlog() -> EventLog:
         transforms=MemoryRegistrations(),
         sources=MemorySources(),
         deltas=deltas,
+        open_texts=MemoryOpenTexts(),
         outputs=MemoryOutputs(),
         attachments=MemoryOutputs(),
         requests=MemoryRequests(),

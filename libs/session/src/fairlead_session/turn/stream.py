@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.delta import Delta
+from fairlead_schema.delta import Delta, OpenText
 from fairlead_schema.events import (
     AttemptFinished,
     SessionEvent,
@@ -71,6 +71,10 @@ class TurnStream:
     def local_calls(self) -> tuple[str, ...]:
         """The calls that Fairlead, not the provider, executes."""
         return self._calls.local
+
+    def so_far(self) -> tuple[OpenText, ...]:
+        """The text of every open block, for readers that came late."""
+        return self._blocks.so_far()
 
     def receive(self, event: ProviderEvent) -> StreamOutput:
         """The durable events and the live delta of one provider event. Raises ProtocolViolation."""

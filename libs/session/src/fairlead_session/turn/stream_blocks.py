@@ -7,7 +7,7 @@ between are live deltas.
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
-from fairlead_schema.delta import Delta, ReasoningDelta, TextDelta, ToolInputDelta
+from fairlead_schema.delta import NumberedDelta, OpenText, ReasoningDelta, TextDelta, ToolInputDelta
 from fairlead_schema.events import (
     ReasoningEnded,
     ReasoningStarted,
@@ -79,7 +79,7 @@ class StreamBlocks:
             case _:
                 assert_never(event)
 
-    def add_chunk(self, event: BlockChunk) -> Delta:
+    def add_chunk(self, event: BlockChunk) -> NumberedDelta:
         """Add text to an open block. Raises ProtocolViolation."""
         kind = _KINDS[type(event)]
         block = self._open.get((kind, event.id))
@@ -89,18 +89,28 @@ class StreamBlocks:
             raise ProtocolViolation(
                 f"{kind} {event.id} is longer than {BLOCK_LENGTH_MAX} characters"
             )
+        index = len(block.chunks)
         block.chunks.append(event.text)
         block.length += len(event.text)
+        return self._delta(kind, event.id, event.text, index)
+
+    def so_far(self) -> tuple[OpenText, ...]:
+        """The text of every open block that has some."""
+        return tuple(
+            OpenText(so_far=self._delta(kind, id_, block.text, 0), deltas=len(block.chunks))
+            for (kind, id_), block in self._open.items()
+            if block.chunks
+        )
+
+    def _delta(self, kind: BlockKind, id_: str, text: str, index: int) -> NumberedDelta:
         owner = self.assistant_message_id
-        match event:
-            case TextChunk(id=id_, text=text):
-                return TextDelta(assistant_message_id=owner, text_id=id_, delta=text)
-            case ReasoningChunk(id=id_, text=text):
-                return ReasoningDelta(assistant_message_id=owner, reasoning_id=id_, delta=text)
-            case ToolInputChunk(id=id_, text=text):
-                return ToolInputDelta(assistant_message_id=owner, call_id=id_, delta=text)
-            case _:
-                assert_never(event)
+        if kind == "text":
+            return TextDelta(assistant_message_id=owner, text_id=id_, delta=text, index=index)
+        if kind == "reasoning":
+            return ReasoningDelta(
+                assistant_message_id=owner, reasoning_id=id_, delta=text, index=index
+            )
+        return ToolInputDelta(assistant_message_id=owner, call_id=id_, delta=text, index=index)
 
     def end(self, event: BlockEnd) -> SessionEvent:
         """Close a block. Raises ProtocolViolation."""

@@ -13,6 +13,8 @@ from typing import Final
 from fairlead_service.identity.loopback import is_loopback
 
 _AUTHORITY: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]@]+)(?::\d{1,5})?")
+# The fetch of Node sends this one too. A browser sends an `Origin` with it, whenever it changes something.
+_ALSO_OF_NODE: Final = (b"sec-fetch-mode", b"cors")
 OWN_SITE: Final = frozenset({"same-origin", "none"})
 
 
@@ -43,7 +45,7 @@ def browser_headers(headers: Iterable[tuple[bytes, bytes]]) -> BrowserHeaders:
             hosts.append(value.decode("latin-1").lower())
         elif name == b"origin":
             origins.append(value.decode("latin-1").lower())
-        elif name.startswith(b"sec-fetch-"):
+        elif name.startswith(b"sec-fetch-") and (name, value) != _ALSO_OF_NODE:
             from_browser = True
             if name == b"sec-fetch-site":
                 sites.append(value.decode("latin-1").lower())

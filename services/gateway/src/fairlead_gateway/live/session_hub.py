@@ -5,23 +5,34 @@ hub gives it the same bytes as every other client.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
+from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.ports import Deltas, Head, SessionLog
-from fairlead_gateway.http.sse import FrameQueue, auto_close, event_frame
-from fairlead_gateway.live.frames import CommitFrames, encode_commit
+from fairlead_eventlog.register_ports import Snapshots
+from fairlead_eventlog.replicas.open_texts import OpenTextsPort
+from fairlead_eventlog.session_cache import SessionCache
+from fairlead_gateway.http.sse import FrameQueue, auto_close
+from fairlead_gateway.live.frames import CommitFrames, delta_frames, encode_commit
 from fairlead_gateway.live.member import LiveFrames, Member
+from fairlead_gateway.live.open_texts import OpenBlocks
 from fairlead_gateway.log.contiguity import next_seq
 from fairlead_gateway.log.envelopes import PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_gateway.reads.read_model import ReadModel
-from fairlead_schema import public_events
+from fairlead_schema.delta import Delta
 from fairlead_schema.errors import SessionUnreadable
-from fairlead_schema.raw_records.raw_commit import raw_commit
+from fairlead_schema.events import ExecutionClaimed
+from fairlead_schema.raw_records.raw_commit import RawEvent, raw_commit
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
-from fairlead_service.ids import event_id, now_ms
 from fairlead_service.supervise import cancel_and_wait
+from fairlead_session.fold.snapshot import SESSION_FOLD
+
+OPEN_TEXTS_S: Final = 1.0
+"""How long the owner of a session may take to say what its open blocks hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +42,8 @@ class HubSources:
     log: SessionLog
     deltas: Deltas
     read_model: ReadModel
+    snapshots: Snapshots
+    open_texts: OpenTextsPort
 
 
 class SessionHub:
@@ -45,7 +58,9 @@ class SessionHub:
         self._error: BaseException | None = None
         self._loop = asyncio.get_running_loop()
         self._tasks = [self._start(self._follow_commits())]
-        self._follows_fragments = False
+        self._open_blocks = OpenBlocks()
+        self._owner: str | None = None
+        self._asking: asyncio.Task[None] | None = None
         self.seq = after.seq
         """The last event that every joined client has. A client joins when it has this event too."""
         self.visitors = 0
@@ -58,11 +73,15 @@ class SessionHub:
     def uses(self, sources: HubSources) -> bool:
         return self._sources == sources
 
-    def follow_fragments(self) -> None:
-        """Follow live fragments from now on, because a client wants them."""
-        if not self._follows_fragments:
-            self._follows_fragments = True
-            self._tasks.append(self._start(self._follow_deltas()))
+    async def follow_fragments(self) -> None:
+        """Follow live fragments from now on, because a client wants them.
+
+        The first time it asks the owner of the session for the text so far, and waits for the answer.
+        """
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._begin_fragments())
+            self._tasks.append(self._asking)
+        await asyncio.wait({self._asking})
 
     def join(self, frames: FrameQueue, *, seq: int, with_fragments: bool) -> Member:
         """Give a client everything after `seq`. It must have every event up to the hub's own seq."""
@@ -72,6 +91,10 @@ class SessionHub:
         member = Member(frames, seq, with_fragments, self._loop.create_future())
         if self._error is not None:
             member.end(self._error)
+        if with_fragments:
+            # Everybody else has had this text already.
+            for delta in self._open_blocks.so_far():
+                member.offer(self._encode(delta))
         self._members.add(member)
         return member
 
@@ -91,22 +114,61 @@ class SessionHub:
         try:
             async with auto_close(tail) as commits:
                 async for stored in commits:
-                    last = next_seq(self.seq, stored)
-                    frames = await encode_commit(
-                        self._translator, raw_commit(stored.commit), after=self.seq
-                    )
+                    last, raw = next_seq(self.seq, stored), raw_commit(stored.commit)
+                    frames = await encode_commit(self._translator, raw, after=self.seq)
                     self._pass_on(frames, last)
+                    self._open_blocks.note(raw.events)
+                    self._note_owner(raw.events)
         except RecordError as error:
             raise SessionUnreadable(self.seq + 1, str(error)) from error
+
+    async def _begin_fragments(self) -> None:
+        """Subscribe first and ask then. A delta that is missed between the two shows by its number."""
+        self._tasks.append(self._start(self._follow_deltas()))
+        await asyncio.sleep(0)
+        with suppress(LogError, RecordError):
+            sources = self._sources
+            cache = SessionCache(sources.log, sources.snapshots, SESSION_FOLD, capacity=1)
+            owner = (await cache.load(self._at)).state.execution.owner
+            self._owner = self._owner or (None if owner is None else owner.runner)
+        await self._ask_owner()
 
     async def _follow_deltas(self) -> None:
         async with auto_close(self._sources.deltas.listen(self._at)) as live_deltas:
             async for delta in live_deltas:
-                if any(member.with_fragments for member in self._members):
-                    envelope = public_events.public_delta(
-                        self._at.session_id, event_id(), delta, at=now_ms()
-                    )
-                    self._fragments.add(event_frame(envelope))
+                news = self._open_blocks.receive(delta)
+                if news is not None:
+                    self._send(news)
+                elif self._open_blocks.has_gap and self._asking is not None and self._asking.done():
+                    # A delta was lost on its way. The runner has the whole text.
+                    await self._ask_owner()
+
+    async def _ask_owner(self) -> None:
+        """Ask for the text so far, and pass on what nobody has had. Without an answer go on without it."""
+        if self._owner is None:
+            news = self._open_blocks.skip_gaps()
+        else:
+            try:
+                texts = await self._sources.open_texts.ask(
+                    self._owner, self._at, timeout_s=OPEN_TEXTS_S
+                )
+                news = self._open_blocks.restore(texts)
+            except LogError:
+                news = self._open_blocks.skip_gaps()
+        for delta in news:
+            self._send(delta)
+
+    def _note_owner(self, events: Iterable[RawEvent]) -> None:
+        for event in events:
+            if event.kind is ExecutionClaimed:
+                self._owner = event.data["runner"]
+
+    def _send(self, delta: Delta) -> None:
+        if any(member.with_fragments for member in self._members):
+            self._fragments.add(self._encode(delta))
+
+    def _encode(self, delta: Delta) -> bytes:
+        return delta_frames(self._at.session_id, delta)
 
     def _pass_on(self, commit: CommitFrames, last: int) -> None:
         """Give one commit to every client that does not have it. The fragments before it go first."""

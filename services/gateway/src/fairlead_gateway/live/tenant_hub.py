@@ -16,18 +16,16 @@ from fairlead_eventlog.replicas.tenant_broadcasts import (
     TenantBroadcasts,
     TenantListener,
 )
-from fairlead_gateway.http.sse import FrameQueue, event_frame
-from fairlead_gateway.live.frames import encode_live_commit
+from fairlead_gateway.http.sse import FrameQueue
+from fairlead_gateway.live.frames import delta_frames, encode_live_commit
 from fairlead_gateway.live.member import LiveFrames, Member
 from fairlead_gateway.log.envelopes import PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_schema.delta import Delta
 from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.ids import TenantId
-from fairlead_schema.public_events import public_delta
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
-from fairlead_service.ids import event_id, now_ms
 from fairlead_service.supervise import cancel_and_wait
 
 log = logging.getLogger(__name__)
@@ -121,8 +119,7 @@ class TenantHub:
             if isinstance(item, CommitHint):
                 frame = await self._encode_commit(at, item)
             else:
-                envelope = public_delta(at.session_id, event_id(), item, at=now_ms())
-                frame = event_frame(envelope)
+                frame = delta_frames(at.session_id, item)
             if frame:
                 self._frames.add(frame)
 

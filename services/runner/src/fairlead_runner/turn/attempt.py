@@ -53,7 +53,7 @@ class ProviderAttempt:
         self._target = target
         self._request = prepared.request
         self._event_writer = event_writer
-        self._turn_stream = TurnStream(
+        self.turn_stream = TurnStream(
             attempt.assistant_message_id,
             attempt.agent,
             attempt.model,
@@ -65,7 +65,7 @@ class ProviderAttempt:
     @property
     def finish(self) -> StepFinish | None:
         """The provider's end of the stream, with its token counts."""
-        return self._turn_stream.finish
+        return self.turn_stream.finish
 
     async def run(
         self,
@@ -87,7 +87,7 @@ class ProviderAttempt:
             await cancel_and_wait(streaming)
             events = await self._interrupt()
             # A complete stream has ended the turn, so the turn is not owed again.
-            owed = () if self._turn_stream.over else hand_over(self._attempt)
+            owed = () if self.turn_stream.over else hand_over(self._attempt)
             await self._event_writer.append_until_written((*events, *owed))
             raise
         finally:
@@ -96,7 +96,7 @@ class ProviderAttempt:
 
     async def _interrupt(self) -> tuple[SessionEvent, ...]:
         """Close the output as it stands."""
-        return (*await self._event_writer.finish(), *self._turn_stream.interrupt())
+        return (*await self._event_writer.finish(), *self.turn_stream.interrupt())
 
     async def _stream(
         self, client: httpx.AsyncClient, deltas: Deltas, policy: RetryPolicy
@@ -110,22 +110,22 @@ class ProviderAttempt:
                         if outcome is not None:
                             return outcome
                         end = "answered" if event.in_stream else "failed"
-                    events, delta = self._turn_stream.receive(self._explain(event))
+                    events, delta = self.turn_stream.receive(self._explain(event))
                     self._event_writer.write_soon(events)
                     if delta is not None:
                         await deltas.send(self._writer.at, delta)
         except ProtocolViolation as violation:
             failure = ProviderFailure("malformed-stream", str(violation))
-            self._event_writer.write_soon(self._turn_stream.receive(failure)[0])
+            self._event_writer.write_soon(self.turn_stream.receive(failure)[0])
             end = "failed"
-        self._event_writer.write_soon(self._turn_stream.complete())
+        self._event_writer.write_soon(self.turn_stream.complete())
         return TurnOutcome(end, await self._event_writer.finish())
 
     def _retry_or_compact(
         self, failure: ProviderFailure, policy: RetryPolicy
     ) -> TurnOutcome | None:
         """A retry or a compaction instead of a failed turn: only before any output."""
-        if self._turn_stream.started:
+        if self.turn_stream.started:
             return None
         chance = random.random()  # noqa: S311 - it spreads retries, it guards nothing
         again = retry(self._writer.durable, failure, policy, chance=chance)

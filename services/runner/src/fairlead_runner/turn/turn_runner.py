@@ -80,6 +80,8 @@ class TurnRunner:
         provider = ProviderAttempt(self._writer, attempt, target, prepared, event_writer)
         nudged = self._drain.waiter.nudged
         watch = InterruptWatch(context, self._writer, attempt.generation, nudged)
+        at = self._writer.at
+        context.open_streams[at] = provider.turn_stream
         try:
             outcome = await provider.run(
                 client, context.eventlog.deltas, context.settings.retries, watch
@@ -96,3 +98,6 @@ class TurnRunner:
             event_writer.check_ownership()
             events = fail_unrecordable_turn(self._writer.durable, str(error))
             return await self._conclusion.end_turn(TurnOutcome("failed", events))
+        finally:
+            if context.open_streams.get(at) is provider.turn_stream:
+                del context.open_streams[at]

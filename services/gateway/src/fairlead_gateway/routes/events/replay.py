@@ -46,7 +46,9 @@ class Replay:
         """With fragments, the client also gets notices and live deltas."""
         nats, self._read_model = request.runtime.nats(), request.runtime.read_model
         self._request = request
-        self._sources = HubSources(nats.log, nats.deltas, self._read_model)
+        self._sources = HubSources(
+            nats.log, nats.deltas, self._read_model, nats.snapshots, nats.open_texts
+        )
         self._with_fragments = with_fragments
         visible = PUBLIC_AND_NOTICE if with_fragments else PUBLIC
         self._translator = EnvelopeTranslator(request.at, self._read_model, visible=visible)
@@ -63,7 +65,7 @@ class Replay:
         hubs, head = request.runtime.hubs, request.head
         async with hubs.enter(request.at, self._sources, head=head) as hub:
             if self._with_fragments:
-                hub.follow_fragments()
+                await hub.follow_fragments()
             await self._catch_up(frames, hub, head.seq)
             # Nothing waits between the last look at the hub and this.
             frames.offer(CAUGHT_UP)
