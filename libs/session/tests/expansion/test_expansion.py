@@ -140,6 +140,16 @@ def test_a_reference_is_told_and_a_denied_agent_is_not_promised() -> None:
     assert "which you may not use here" in prompt.text
 
 
+def test_a_file_is_attached_once_and_a_command_mentions_nothing() -> None:
+    """P-22: what the shell gets is not for the model to read."""
+    show = CommandInfo(name="show", template="Read $1 and $1.\n!`npm view @docs $1`")
+
+    prompt = expand("/show @src/app.py", show)
+
+    assert prompt.files is not None
+    assert [file.name for file in prompt.files] == ["src/app.py"]
+
+
 def test_a_word_that_names_nothing_stays_a_word() -> None:
     """P-22: decorators and handles are ordinary text, and the prompt is stored as it is."""
     prompt = Prompt(text="use @dataclass and @property")

@@ -15,7 +15,7 @@ from fairlead_schema.prompt import (
     TextSpan,
 )
 from fairlead_session.expansion.mention_tokens import Token, find_command, find_mentions
-from fairlead_session.expansion.template import fill_template
+from fairlead_session.expansion.template import fill_template, is_in_output_note
 from fairlead_session.frozen import replace
 from fairlead_session.input.attachment import media_type
 from fairlead_session.input.fingerprint import fingerprint
@@ -101,7 +101,7 @@ def open_mentions(now: Expanding) -> tuple[Token, ...]:
     """The mentions of the text that its sender has not resolved already."""
     tokens = find_mentions(now.text)
     if now.chain:
-        return tokens
+        return tuple(token for token in tokens if not is_in_output_note(now.text, token.start))
     files, agents = now.prompt.files or (), now.prompt.agents or ()
     spans = (*(file.source for file in files), *(agent.source for agent in agents))
     taken = {span.start for span in spans if span is not None}
@@ -122,8 +122,9 @@ def finish_expansion(now: Expanding, catalog: MentionCatalog) -> Prompt:
         elif token.name in catalog.references:
             note = catalog.references[token.name]
         elif token.name in catalog.files:
-            files.append(_attach(token.name, catalog.files[token.name], span))
-            note = ""
+            uri, note = catalog.files[token.name], ""
+            if all(file.uri != uri for file in files):
+                files.append(_attach(token.name, uri, span))
         else:
             continue
         resolved.append(token)

@@ -10,6 +10,9 @@ _SHELL: Final = re.compile(r"!`([^`]+)`")
 _PLACE: Final = re.compile(r"\$(ARGUMENTS|[1-9][0-9]?)(?![A-Za-z0-9_])")
 
 
+_OUTPUT: Final = re.compile(r"\(the output of `[^`]*` stands above\)")
+
+
 @dataclass(frozen=True, slots=True)
 class FilledTemplate:
     """The text of a template with its arguments, and the commands whose output stands before it."""
@@ -35,6 +38,11 @@ def fill_template(template: str, arguments: str) -> FilledTemplate:
     if arguments and _PLACE.search(template) is None:
         text = f"{text.rstrip()}\n\n{arguments}"
     return FilledTemplate(text, tuple(shells))
+
+
+def is_in_output_note(text: str, place: int) -> bool:
+    """Whether a place of a filled text is inside the words that stand for a command's output."""
+    return any(note.start() <= place < note.end() for note in _OUTPUT.finditer(text))
 
 
 def _split(arguments: str) -> list[str]:
