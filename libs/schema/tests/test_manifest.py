@@ -45,6 +45,7 @@ NOTICES = {
     "session.created",
     "session.archived",
     "session.unarchived",
+    "title.ended",
     "session.purged",
     "input.cancelled",
     "input.edited",
@@ -63,6 +64,7 @@ NOTICES = {
     "todo.updated",
 }
 PRIVATE = {
+    "title.requested",
     "execution.claimed",
     "execution.released",
     "attempt.dispatched",

@@ -27,6 +27,9 @@ COMPACTIONS: Final = Counter(
 SAVED: Final = Counter(
     "fairlead_compaction_saved_tokens", "Estimated tokens that compactions took out of requests."
 )
+TITLES: Final = Counter(
+    "fairlead_titles", "Attempts at a title by the small model, by how they ended.", ("end",)
+)
 PRUNINGS: Final = Counter("fairlead_prunings", "Requests that pruning alone made small enough.")
 ESTIMATE_ERROR: Final = Histogram(
     "fairlead_estimate_error",

@@ -58,6 +58,7 @@ class WakeConsumer:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=grace_s)
+        await self._handler.titles.shutdown()
         for job in self._newer.values():
             with suppress(LogError):
                 await job.retry_later(0.0)

@@ -10,6 +10,7 @@ from fairlead_eventlog.ports import Job
 from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.subagents import notify_parent
+from fairlead_runner.titles import Titles
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.execution.rest import rest_rule
@@ -21,7 +22,7 @@ WAKE_AGAIN_S: Final = (0.05, 0.1, 0.2, 0.4, 0.4)
 
 
 async def end_wake(
-    context: RunnerContext, job: Job, writer: StagedWriter, newer: asyncio.Event
+    context: RunnerContext, job: Job, writer: StagedWriter, newer: asyncio.Event, titles: Titles
 ) -> None:
     """Tell the parent, acknowledge the wake, read to the leader's end, and wake if there is work.
 
@@ -30,6 +31,7 @@ async def end_wake(
     """
     with suppress(LogError, RecordError):  # A hint: the sweep finds a parent that nobody told.
         await notify_parent(context, writer.at, writer.durable)
+    needs_title = await titles.arm(writer.at, writer.durable)
     async with _snapshot_beside(context, writer):
         await job.ack()
         before = writer.versioned.head
@@ -41,6 +43,8 @@ async def end_wake(
         work = (changed or rule.ends_interrupt) and is_moving(writer.durable)
         if execution.owner is None and (work or rule.wakes_at_once):
             await _wake_again(context, writer.at, writer.versioned.head.position, newer)
+    if needs_title:
+        titles.start(writer.at)
 
 
 async def _wake_again(

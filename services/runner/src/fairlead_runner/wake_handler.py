@@ -16,6 +16,7 @@ from fairlead_runner.drain.drain import Drain
 from fairlead_runner.drain.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.metrics import DRAINS
 from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.titles import Titles
 from fairlead_runner.wake_end import end_wake
 from fairlead_schema import subjects
 from fairlead_schema.record import NewerCommit, RecordError
@@ -40,6 +41,7 @@ class WakeHandler:
 
     def __init__(self, context: RunnerContext) -> None:
         self._context = context
+        self.titles = Titles(context)
         self._drains: dict[Address, Drain] = {}
         self._newer_wakes: dict[Address, asyncio.Event] = {}
         self._defects: Counter[Address] = Counter()
@@ -186,7 +188,7 @@ class WakeHandler:
         if not await self._run(drain, job):
             await job.retry_later(self._context.settings.timings.owned_retry_s)
             return "left"
-        await end_wake(self._context, job, writer, self._newer_wakes[at])
+        await end_wake(self._context, job, writer, self._newer_wakes[at], self.titles)
         return "rested"
 
     async def _run(self, drain: Drain, job: Job) -> bool:

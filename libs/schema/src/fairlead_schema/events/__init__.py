@@ -59,6 +59,8 @@ from fairlead_schema.events.session import (
     SessionMoved,
     SessionPurged,
     SessionUnarchived,
+    TitleEnded,
+    TitleRequested,
 )
 from fairlead_schema.events.tools import (
     ToolCalled,
@@ -85,6 +87,8 @@ SessionEvent: TypeAlias = (
     SessionCreated
     | SessionArchived
     | SessionUnarchived
+    | TitleRequested
+    | TitleEnded
     | SessionPurged
     | BudgetSet
     | ChildFinished
@@ -202,6 +206,8 @@ __all__ = [
     "SyntheticAdded",
     "TextEnded",
     "TextStarted",
+    "TitleEnded",
+    "TitleRequested",
     "TodoUpdated",
     "ToolCalled",
     "ToolDeferred",

@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Literal
 
-from fairlead_schema.catalog import ModelRef
+from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event, Visibility
-from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.ids import AttemptId, MessageId, SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
 
@@ -33,6 +33,30 @@ class SessionUnarchived(Event):
     type: ClassVar[str] = "session.unarchived"
     level: ClassVar[int] = 2
     visibility: ClassVar[Visibility] = "notice"
+
+
+class TitleRequested(Event):
+    """A runner is about to ask a small model for a title. After a crash its outcome may be unknown."""
+
+    type: ClassVar[str] = "title.requested"
+    level: ClassVar[int] = 2
+    visibility: ClassVar[Visibility] = "private"
+    attempt_id: AttemptId
+    model: ModelRef
+
+
+class TitleEnded(Event):
+    """The end of an attempt at a title: the title, or why there is none, and what the request used."""
+
+    type: ClassVar[str] = "title.ended"
+    level: ClassVar[int] = 2
+    visibility: ClassVar[Visibility] = "notice"
+    attempt_id: AttemptId
+    model: ModelRef
+    title: str | None = None
+    message: str | None = None
+    cost: float
+    tokens: Tokens
 
 
 class SessionPurged(Event):

@@ -62,6 +62,7 @@ class Config(Section):
     """The whole configuration of a process."""
 
     default_model: str | None = Field(default=None, pattern=r"^[^/]+/.+$")
+    small_model: str | None = Field(default=None, pattern=r"^[^/]+/.+$")
     default_agent: str = "build"
     provider: dict[str, ProviderConfig] = Field(default_factory=dict)
     agent: dict[str, AgentConfig] = Field(default_factory=dict)
@@ -96,6 +97,9 @@ class Config(Section):
         ref = self.model_ref()
         if ref is not None and self.model(ref) is None:
             raise ValueError(f"default_model {self.default_model!r} has no [provider] section")
+        small = self.small_model_ref()
+        if small is not None and self.model(small) is None:
+            raise ValueError(f"small_model {self.small_model!r} has no [provider] section")
         return self
 
     @model_validator(mode="after")
@@ -177,6 +181,13 @@ class Config(Section):
             )
             for name, quota in ({None: TenantQuotaConfig()} | own).items()
         }
+
+    def small_model_ref(self) -> ModelRef | None:
+        """The model that writes titles, if one is configured."""
+        if self.small_model is None:
+            return None
+        provider_id, model_id = self.small_model.split("/", 1)
+        return ModelRef(provider_id=provider_id, id=model_id)
 
     def model_ref(self) -> ModelRef | None:
         """The model of a session that names none: the default model, else the newest (O-29)."""

@@ -118,6 +118,7 @@ class RunnerConfig(Section):
     wake_heartbeat_s: float = Field(default=0.7, gt=0)
     ping_timeout_s: float = Field(default=0.5, gt=0)
     observe_timeout_s: float = Field(default=5.0, gt=0)
+    title_timeout_s: float = Field(default=30.0, gt=0)
     sessions_max: int = Field(default=256, gt=0)
     cache_sessions_max: int = Field(default=512, gt=0)
     cache_bytes_max: int = Field(default=64 * 1024 * 1024, gt=0)

@@ -18,6 +18,8 @@ from fairlead_schema.events import (
     SessionMoved,
     SessionUnarchived,
     StepEnded,
+    TitleEnded,
+    TitleRequested,
 )
 from fairlead_schema.identity.principal import counted_principal
 from fairlead_schema.record import Recorded
@@ -51,7 +53,28 @@ def _name(session: Session, event: PromptPromoted, _recorded: Recorded) -> Chang
     title = None if profile is None else title_after(profile.title, event.prompt)
     if profile is None or title is None or title == profile.title:
         return profile
-    return replace(profile, title=title)
+    return replace(profile, title=title, titling=replace(profile.titling, words=title))
+
+
+def _request_title(session: Session, event: TitleRequested, recorded: Recorded) -> Change:
+    profile = session.profile
+    if profile is None:
+        return None
+    titling = replace(
+        profile.titling,
+        attempts=profile.titling.attempts + 1,
+        attempt=event.attempt_id,
+        requested_at=recorded.time,
+    )
+    return replace(profile, titling=titling)
+
+
+def _end_title(session: Session, event: TitleEnded, _recorded: Recorded) -> Change:
+    profile = session.profile
+    if profile is None:
+        return None
+    titling = replace(profile.titling, attempt=None)
+    return replace(profile, title=event.title or profile.title, titling=titling)
 
 
 def _touch(session: Session, _event: SessionEvent, recorded: Recorded) -> Change:
@@ -102,6 +125,8 @@ def _change(
 REDUCERS: Final[Reducers[Change]] = {
     SessionCreated: _create,
     PromptPromoted: _name,
+    TitleRequested: _request_title,
+    TitleEnded: _end_title,
     StepEnded: _touch,
     CompactionUsed: _touch,
     BudgetSet: _touch,

@@ -3,7 +3,14 @@
 from typing import Final
 
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.events import BudgetSet, ChildFinished, CompactionUsed, StepEnded, ToolCalled
+from fairlead_schema.events import (
+    BudgetSet,
+    ChildFinished,
+    CompactionUsed,
+    StepEnded,
+    TitleEnded,
+    ToolCalled,
+)
 from fairlead_schema.message import AssistantMessage
 from fairlead_schema.record import Recorded
 from fairlead_session.calls.child_ids import TASK, child_of
@@ -19,7 +26,9 @@ def _end_step(session: Session, event: StepEnded, _recorded: Recorded) -> Usage:
     return _spend(session.usage, model, event.cost, event.tokens)
 
 
-def _compact(session: Session, event: CompactionUsed, _recorded: Recorded) -> Usage:
+def _add_request(
+    session: Session, event: CompactionUsed | TitleEnded, _recorded: Recorded
+) -> Usage:
     return _spend(session.usage, event.model, event.cost, event.tokens)
 
 
@@ -56,7 +65,8 @@ def _expect_child(session: Session, event: ToolCalled, _recorded: Recorded) -> U
 
 REDUCERS: Final[Reducers[Usage]] = {
     StepEnded: _end_step,
-    CompactionUsed: _compact,
+    CompactionUsed: _add_request,
+    TitleEnded: _add_request,
     BudgetSet: _set_budget,
     ChildFinished: _count_child,
     ToolCalled: _expect_child,

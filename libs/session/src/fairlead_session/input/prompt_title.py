@@ -19,10 +19,10 @@ def title_after(title: str, prompt: Prompt) -> str:
     """The title once the model has been given a prompt. A title that somebody chose stays."""
     if _UNNAMED.fullmatch(title) is None:
         return title
-    return _first_words(prompt.text) or title
+    return first_words(prompt.text) or title
 
 
-def _first_words(text: str) -> str:
+def first_words(text: str) -> str:
     """As many whole words as a title holds. A longer first word is cut."""
     words = " ".join(text[:_LOOKED_AT].split())
     line = "".join(char for char in words if char.isprintable())

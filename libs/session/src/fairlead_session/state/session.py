@@ -8,7 +8,7 @@ from fairlead_schema.context import BaselinePart, SnapshotEntry
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.events.session import RevertState
 from fairlead_schema.identity.principal import PrincipalName
-from fairlead_schema.ids import SessionId
+from fairlead_schema.ids import AttemptId, SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_session.state.activity import Activity
 from fairlead_session.state.asks import Asks
@@ -32,6 +32,18 @@ class Epoch:
 
 
 @dataclass(frozen=True)
+class Titling:
+    """How far a title by a small model is. A title other than `words` is somebody's own."""
+
+    words: str | None = None
+    """The first words of the first prompt, if they became the title."""
+    attempts: int = 0
+    attempt: AttemptId | None = None
+    """The attempt that is open."""
+    requested_at: int = 0
+
+
+@dataclass(frozen=True)
 class Profile:
     """The description of a session that readers see."""
 
@@ -47,6 +59,7 @@ class Profile:
     timezone: str | None = None
     archived: int | None = None
     revert: RevertState | None = None
+    titling: Titling = field(default_factory=Titling)
     created_by: PrincipalName | None = None
     """The principal for which the session and all its work count; None in a log that names nobody."""
 

@@ -12,7 +12,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.transforms.registration import RequestPart
 from fairlead_session.transforms.messages import message_json
 
-Purpose: TypeAlias = Literal["turn", "compaction"]
+Purpose: TypeAlias = Literal["turn", "compaction", "title"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from fairlead_schema.events import (
     SessionMoved,
     SessionUnarchived,
     StepEnded,
+    TitleEnded,
 )
 from fairlead_schema.identity.principal import counted_principal
 from fairlead_schema.record import Recorded
@@ -139,6 +140,12 @@ def _change_title(row: SessionRow, event: PromptPromoted, _recorded: Recorded) -
     row.title = title_after(row.title, event.prompt)
 
 
+def _end_title(row: SessionRow, event: TitleEnded, _recorded: Recorded) -> None:
+    row.title = event.title or row.title
+    row.cost += event.cost
+    row.tokens = row.tokens.plus(event.tokens)
+
+
 def _add_usage(row: SessionRow, event: StepEnded | CompactionUsed, recorded: Recorded) -> None:
     row.cost += event.cost
     row.tokens = row.tokens.plus(event.tokens)
@@ -182,6 +189,8 @@ def _row_changes(kind: type[SessionEvent]) -> Iterator[RowChange]:
         yield _end_back_off
     elif kind is PromptPromoted:
         yield _change_title
+    elif kind is TitleEnded:
+        yield _end_title
     elif kind in {StepEnded, CompactionUsed}:
         yield _add_usage
     elif kind is BudgetSet:

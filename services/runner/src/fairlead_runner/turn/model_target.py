@@ -46,6 +46,16 @@ def resolve_model(config: Config, session: Session) -> ModelTarget:
     ref = config.model_of(name, session.profile.model)
     if ref is None:
         raise ModelNotConfigured("no model: configure one, and set default_model in fairlead.toml")
+    return _target(config, ref, name, agent)
+
+
+def resolve_small_model(config: Config, agent: str) -> ModelTarget | None:
+    """The small model of the configuration, if it has one. Raises ModelNotConfigured."""
+    ref = config.small_model_ref()
+    return None if ref is None else _target(config, ref, agent, AgentConfig())
+
+
+def _target(config: Config, ref: ModelRef, name: str, agent: AgentConfig) -> ModelTarget:
     provider, model = config.provider.get(ref.provider_id), config.model(ref)
     if provider is None or model is None:
         raise ModelNotConfigured(f"model {ref.provider_id}/{ref.id} is not configured")

@@ -9,6 +9,7 @@ from fairlead_schema.events import (
     CompactionUsed,
     SessionEvent,
     StepEnded,
+    TitleEnded,
     ToolSucceeded,
 )
 from fairlead_schema.message import AssistantMessage, ToolBlock
@@ -25,7 +26,7 @@ def _count_step(session: ProjectedSession, event: StepEnded) -> None:
         row.models = add_model_usage(row.models, message.model, event.cost, event.tokens)
 
 
-def _count_request(session: ProjectedSession, event: CompactionUsed) -> None:
+def _count_request(session: ProjectedSession, event: CompactionUsed | TitleEnded) -> None:
     row = session.row
     row.models = add_model_usage(row.models, event.model, event.cost, event.tokens)
 
@@ -48,6 +49,7 @@ def _count_changes(session: ProjectedSession, event: ToolSucceeded) -> None:
 COUNTS: Final[Mapping[type[SessionEvent], Count]] = {
     StepEnded: _count_step,
     CompactionUsed: _count_request,
+    TitleEnded: _count_request,
     ChildFinished: _count_child,
     ToolSucceeded: _count_changes,
 }
