@@ -148,6 +148,11 @@ def look_up(pool: str) -> str:
     return f"{ROOT}.lookup.{pool}"
 
 
+def attach(pool: str) -> str:
+    """The subject on which the tools service of a pool takes the attachments of prompts."""
+    return f"{ROOT}.attach.{pool}"
+
+
 def tool_catalog(pool: str) -> str:
     """The subject on which the tools service of a pool lists the tools that may be called."""
     return f"{ROOT}.tooling.{pool}"

@@ -14,6 +14,7 @@ from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_schema import subjects
+from fairlead_schema.attachments.request import TakeAttachments, TakenAttachments
 from fairlead_schema.commands.location_catalog import ListSkills, LookUpNames, NamesFound, Skills
 from fairlead_schema.commands.location_files import (
     FileEntries,
@@ -31,6 +32,7 @@ from fairlead_service.process import application
 from fairlead_service.rpc.server import RpcServer, TenantParam
 from fairlead_service.supervise import cancel_and_wait, report_defects, supervise
 from fairlead_tools import probes
+from fairlead_tools.attachments.taker import AttachmentTaker
 from fairlead_tools.builtin import builtins, skill, task
 from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.subagents import Subagents
@@ -67,9 +69,11 @@ class ToolsService:
         self._settings = settings
         self._local = local
         self._worker_id = ids.worker_id()
+        self._taker: AttachmentTaker | None = None
         self.observer = Observer(settings.config)
         self.private = hide_private_directories(settings.config)
         self.registry = build_registry(settings, self.private)
+        self._servers = ToolServers(settings.config, self.registry)
         self.registry.register(skill.tool(settings.config, self.observer.catalog))
         self.files = LocationFiles(settings.config)
         self.server = RpcServer(
@@ -84,6 +88,7 @@ class ToolsService:
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
         self.server.serve("lookup", subjects.look_up(pool), self._look_up)
         SourceVerbs(self.observer).serve(self.server)
+        self.server.serve_thin("attach", subjects.attach(pool), self._take_attachments)
         self.server.serve_verb("skill.list", self._list_skills)
         self.server.serve_verb("file.list", self._list_files)
         self.server.serve_verb("file.read", self._read_file)
@@ -102,13 +107,13 @@ class ToolsService:
                 append_patience_s=self._settings.config.nats.patience_s,
                 local=self._local,
             ) as eventlog,
-            ToolServers(self._settings.config, self.registry).connect(),
+            self._servers.connect(),
         ):
             health.depend("nats", eventlog.complaint)
             await eventlog.liveness.start_answering(self._worker_id)
             config = self._settings.config
-            timeout_s = config.context.timeout_s
-            self.observer.registered_sources = RegisteredSources(eventlog, timeout_s)
+            self._taker = AttachmentTaker(config, eventlog, self._servers.read_resource)
+            self.observer.registered_sources = RegisteredSources(eventlog, config.context.timeout_s)
             await self.observer.registered_sources.watch()
             self.transforms.connect(eventlog)
             self.files.approvals = eventlog.approvals
@@ -161,6 +166,10 @@ class ToolsService:
         }
         if config.tools.builtin and agents:
             self.registry.register(task.tool(subagents, agents))
+
+    async def _take_attachments(self, command: TakeAttachments) -> TakenAttachments:
+        assert self._taker is not None, "the server answers only while the log is connected"
+        return await self._taker.take(command)
 
     async def _list_tools(self, command: ListTools) -> ToolCatalog:
         return await list_tools(self.registry, command, self._settings.config.rules)

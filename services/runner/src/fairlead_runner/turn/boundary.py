@@ -8,6 +8,7 @@ from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.transforms.chain import TransformedRequest
 from fairlead_runner.turn.agent_instructions import agent_instructions
+from fairlead_runner.turn.attachment_reader import AttachmentReader
 from fairlead_runner.turn.context_observer import ObservedLocation, build_question
 from fairlead_runner.turn.model_target import ModelTarget, request_origin
 from fairlead_schema.context import ContextSample, ObserveContext
@@ -50,6 +51,7 @@ class Boundary:
         self._context = context
         self._writer = writer
         self._seen: tuple[ObserveContext, ObservedLocation] | None = None
+        self._attachments = AttachmentReader(context.eventlog, pool=context.pool)
 
     async def observe(self) -> ContextSample:
         """One sample per boundary, however many moves it takes to get there.
@@ -60,7 +62,7 @@ class Boundary:
         return self._sample(session, await self._look(session))
 
     async def cross(self, move: TakeTurn, target: ModelTarget) -> PreparedRequest | CompactionPlan:
-        """Cross in one commit. Raises StaleDecision, RequestWithheld.
+        """Cross in one commit. Raises StaleDecision, RequestWithheld, AttachmentsUnavailable.
 
         If the request seems too large, everything before it stays staged for the compaction.
         """
@@ -72,9 +74,8 @@ class Boundary:
         offer, notes = self._offer(move, target, seen)
         turn_ids = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
         known = self._context.lowered_histories.get(writer.at)
-        writer.stage(
-            *prepare_turn(writer.session, move.inputs, sample, turn_ids, known, notes=notes)
-        )
+        inputs = await self._attachments.take(writer.at, chosen, target.agent, move.inputs)
+        writer.stage(*prepare_turn(writer.session, inputs, sample, turn_ids, known, notes=notes))
         fitting = fit(
             writer.session,
             target.identity,

@@ -9,6 +9,7 @@ from fairlead_llm.errors import InvalidTransport
 from fairlead_runner.drain.drain_context import DrainContext
 from fairlead_runner.metrics import TURNS, observe_turn
 from fairlead_runner.transforms.chain import RequestWithheld
+from fairlead_runner.turn.attachment_reader import AttachmentsUnavailable
 from fairlead_runner.turn.attempt import ProviderAttempt, TurnOutcome
 from fairlead_runner.turn.boundary import Boundary, PreparedRequest
 from fairlead_runner.turn.compactor import Compactor
@@ -55,7 +56,7 @@ class TurnRunner:
         self._drain.planner.opening = move.inputs[0].message_id if move.inputs else None
         try:
             prepared = await self._boundary.cross(move, target)
-        except RequestWithheld as error:
+        except (RequestWithheld, AttachmentsUnavailable) as error:
             return await self._withhold(str(error))
         if isinstance(prepared, CompactionPlan):
             await self._compactor.compact(prepared, "auto", target)
@@ -63,7 +64,7 @@ class TurnRunner:
         return await self._attempt(client, target, prepared)
 
     async def _withhold(self, reason: str) -> bool:
-        """Rest until a transform works that must not fail. The input stays in the inbox."""
+        """Rest until a transform works, or attachments can be read. The input stays in the inbox."""
         self._writer.unstage()
         if not await self._drain.ownership.claim():
             return True

@@ -69,6 +69,10 @@ class EncodedImage:
     def uri(self) -> str:
         return f"data:{self.mime};base64,{self.encoded}"
 
+    @property
+    def decoded(self) -> bytes:
+        return base64.b64decode(self.encoded)
+
 
 def fit_image(raw: bytes, mime: str, limits: ImageLimits) -> EncodedImage:
     """The image itself within the limits, else a smaller one. Raises ImageRefused."""

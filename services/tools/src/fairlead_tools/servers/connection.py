@@ -1,6 +1,7 @@
 """Keeps one tool server connected: lists its tools after each change, restarts it when it dies."""
 
 import asyncio
+import base64
 import logging
 import os
 from collections.abc import AsyncIterator, Callable
@@ -14,8 +15,10 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import (
     CONNECTION_CLOSED,
     REQUEST_TIMEOUT,
+    BlobResourceContents,
     CallToolResult,
     Implementation,
+    TextResourceContents,
     ToolListChangedNotification,
 )
 from mcp_types import Tool as McpTool
@@ -102,6 +105,27 @@ class ServerConnection:
         except RuntimeError as error:
             # The library raises this for an output that does not fit its schema, and for a question.
             raise CallFailed(f"{tool} gave no usable result: {error}") from error
+
+    async def read(self, uri: str) -> tuple[str | None, bytes]:
+        """The type and the content of a resource. Raises CallFailed."""
+        client = self._client
+        if client is None or self._exit.event.is_set():
+            raise CallFailed(f"The server {self._name} is unavailable.")
+        try:
+            result = await client.read_resource(uri)
+        except MCPError as error:
+            raise CallFailed(f"{self._name}: {self._secrets.hide(str(error))}") from error
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, TimeoutError) as error:
+            raise CallFailed(f"The server {self._name} did not answer.") from error
+        except (RuntimeError, ValueError) as error:
+            raise CallFailed(f"{self._name} gave no usable resource.") from error
+        if not result.contents:
+            raise CallFailed(f"{self._name} has nothing at {uri[:200]}.")
+        first = result.contents[0]
+        if isinstance(first, BlobResourceContents):
+            return first.mime_type, base64.b64decode(first.blob)
+        texts = [item.text for item in result.contents if isinstance(item, TextResourceContents)]
+        return first.mime_type, self._secrets.hide("\n".join(texts)).encode()
 
     async def _run_connection(self) -> str:
         """Keep one connection until it ends. Returns why it ended."""

@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from fairlead_schema.ids import TenantId
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
 from fairlead_service.supervise import cancel_and_wait
+from fairlead_tools.attachments.content import NotTaken, RawContent
 from fairlead_tools.registry.registry import Registration, Registry
 from fairlead_tools.registry.tool import Tool
 from fairlead_tools.servers.limits import ServerTimings
@@ -66,6 +68,7 @@ class ToolServers:
         self._bindings = server_bindings(config)
         self._registry = registry
         self._tools: dict[int, tuple[Tool, ...]] = {}
+        self._connections: list[ServerConnection] = []
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[None]:
@@ -87,6 +90,7 @@ class ToolServers:
             )
             for index, binding in enumerate(self._bindings)
         ]
+        self._connections = connections
         tasks = [asyncio.create_task(connection.run()) for connection in connections]
         try:
             with suppress(TimeoutError):
@@ -96,6 +100,18 @@ class ToolServers:
         finally:
             await cancel_and_wait(*tasks)
             self._registry.replace_owned(OWNER, ())
+
+    async def read_resource(self, tenant: TenantId, uri: str) -> RawContent:
+        """A resource that `mcp://<server>/<its URI>` names. Raises NotTaken or CallFailed."""
+        server, _, resource = uri.partition(":")[2].lstrip("/").partition("/")
+        resource = resource if ":" in resource else unquote(resource)
+        for binding, connection in zip(self._bindings, self._connections, strict=False):
+            is_own = binding.tenant == tenant
+            is_shared = binding.tenant is None and tenant not in binding.except_tenants
+            if binding.name == server and (is_own or is_shared):
+                mime, data = await connection.read(resource)
+                return RawContent(data, resource.rpartition("/")[2], mime)
+        raise NotTaken(f"There is no tool server {server[:80]!r}.")
 
     def _on_tools(self, index: int, tools: tuple[Tool, ...]) -> None:
         self._tools[index] = tools

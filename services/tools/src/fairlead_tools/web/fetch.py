@@ -37,7 +37,14 @@ class WebPage:
     body: bytes
 
 
-async def fetch(url: str, accept: str, *, private: bool, limit: int = BODY_BYTES_MAX) -> WebPage:
+async def fetch(
+    url: str,
+    accept: str,
+    *,
+    private: bool,
+    limit: int = BODY_BYTES_MAX,
+    texts_only: bool = True,
+) -> WebPage:
     """Fetch a URL and follow its redirects within its origin. Raises CallFailed."""
     target, agent = guard.parse_target(url), AGENT
     hops = 0
@@ -54,7 +61,7 @@ async def fetch(url: str, accept: str, *, private: bool, limit: int = BODY_BYTES
             if not response.is_success:
                 raise CallFailed(f"{target.url} answered with status {response.status_code}")
             mime, charset = _kind(response.headers.get("content-type", ""))
-            if not is_text(mime):
+            if texts_only and not is_text(mime):
                 raise CallFailed(f"{target.url} is {mime or 'of no known type'}, not text")
             return WebPage(target.url, mime, charset, await read_body(response, limit))
 

@@ -1,0 +1,1 @@
+"""Takes what the attachments of a prompt name: files, folders, pages, resources and stored images."""
