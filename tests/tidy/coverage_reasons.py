@@ -21,7 +21,6 @@ NOT_BUILT: Mapping[str, str] = {
     **_all_of("N", (*range(1, 6), *range(11, 16)), _REVERT),
     **_all_of("N", range(17, 21), _MOVE),
     "P-08": "rules per provider for results of hosted tools; today they are kept whole and sent back",
-    "P-17": "structured output; tool servers and registered tools are built",
 }
 
 IN_PART: Mapping[str, str] = {

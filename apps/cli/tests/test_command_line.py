@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.__main__ import COMMANDS, CommandEntry, build_parser, main
+from fairlead_cli.commands.session import prompt
 from fairlead_cli.commands.session.prompt import parse_model
 from fairlead_cli.commands.stack.sim import parse_settings
 from fairlead_cli.commands.stack.up import build_plan, parse_scale
@@ -162,11 +163,53 @@ def test_a_server_that_is_away_is_said_in_one_line(
     assert message.count("\n") == 1
 
 
-def test_options_that_contradict_each_other_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["prompt", "--session", "ses_x", "--model", "a/b", "hi"])
+@pytest.mark.parametrize(
+    ("option", "content"),
+    [
+        ("--schema", None),
+        ("--schema", "{"),
+        ("--schema", "[1]"),
+        ("--system", ""),
+        ("--model", "x"),
+    ],
+)
+def test_an_option_of_a_prompt_that_cannot_hold_exits_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str, content: str | None
+) -> None:
+    """P-18: a schema that is missing, no JSON or no object; an empty text; no name of a model."""
+    value = content or ""
+    if option == "--schema":
+        file = tmp_path / "schema.json"
+        value = str(file)
+        if content is not None:
+            file.write_text(content)
+
+    code = main(["prompt", "--session", "ses_x", option, value, "hi", "--http", NOWHERE])
 
     assert code == 2
-    assert "--session" in capsys.readouterr().err
+    assert option in capsys.readouterr().err
+
+
+def test_options_of_a_prompt_are_read_from_the_command_line(tmp_path: Path) -> None:
+    """P-18: in a session that exists, model and agent hold for this prompt alone."""
+    file = tmp_path / "schema.json"
+    file.write_text('{"type": "object"}')
+    parser = argparse.ArgumentParser()
+    prompt.configure(parser)
+    chosen = ["--model", "sim/fast", "--agent", "plan", "--tools", "read, grep"]
+    line = ["hi", *chosen, "--system", "Be brief.", "--schema", str(file)]
+
+    inside = prompt.parse_options(parser.parse_args([*line, "--session", "ses_x"]))
+    new = prompt.parse_options(parser.parse_args([*line, "--tools", ""]))
+
+    assert inside.wire() == {
+        "system": "Be brief.",
+        "model": {"id": "fast", "providerID": "sim"},
+        "agent": "plan",
+        "tools": ["read", "grep"],
+        "schema": {"type": "object"},
+    }
+    assert (new.model, new.agent, new.tools) == (None, None, ())
 
 
 def test_a_command_that_is_not_installed_says_so(

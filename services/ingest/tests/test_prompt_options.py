@@ -67,6 +67,14 @@ async def test_options_are_in_the_admission_and_in_its_receipt(
         ({"model": SLOW | {"variant": "no"}}, InvalidRequest, "model.variant"),
         ({"model": SLOW | {"providerID": "none"}}, ProviderNotFound, None),
         ({"system": "  "}, InvalidRequest, "prompt.system"),
+        ({"schema": {"type": "array"}}, InvalidRequest, "prompt.schema"),
+        (
+            {"schema": {"type": "object", "$ref": "https://x.example"}},
+            InvalidRequest,
+            "prompt.schema",
+        ),
+        ({"schema": {"type": "object", "$ref": "#/properties/a"}}, InvalidRequest, "prompt.schema"),
+        ({"schema": {"type": "object", "title": "x" * 70_000}}, InvalidRequest, "prompt.schema"),
     ],
 )
 async def test_an_option_that_names_nothing_is_refused_before_anything_is_written(

@@ -33,6 +33,8 @@ class AnswerFinished:
     finish: str
     cost: float
     tokens: dict[str, Any]
+    output: dict[str, Any] | None = None
+    """The structured output, if the prompt had a schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class AnswerFailed:
     """The last step failed, and no other step followed."""
 
     message: str
+    final: bool = False
+    """Whether no other step can follow."""
 
 
 AnswerOutcome: TypeAlias = AnswerFinished | AnswerFailed
@@ -82,12 +86,30 @@ class AnswerFold:
             case "step.started":
                 self.outcome = None
             case "step.ended" if data["finish"] != TOOL_CALLS:
-                text = "\n\n".join(self._texts)
-                self.outcome = AnswerFinished(text, data["finish"], data["cost"], data["tokens"])
+                return self._end(data)
             case "step.failed":
                 self.outcome = AnswerFailed(data["error"]["message"])
             case _:
                 return _notes(type_, data)
+        return []
+
+    def _end(self, data: dict[str, Any]) -> list[AnswerPiece]:
+        """A rejected answer is not the end: the model repairs it."""
+        output = data.get("output") or {}
+        match output.get("status"):
+            case "rejected":
+                return [AnswerPiece("note", f"answer does not fit: {shorten(output['error'])}")]
+            case "failed":
+                message = f"the answer does not fit its schema: {output['error']}"
+                self.outcome = AnswerFailed(message, final=True)
+            case _:
+                self.outcome = AnswerFinished(
+                    "\n\n".join(self._texts),
+                    data["finish"],
+                    data["cost"],
+                    data["tokens"],
+                    output.get("value"),
+                )
         return []
 
     def _part(self, data: dict[str, Any], kind: str) -> str:
@@ -140,7 +162,7 @@ async def follow_answer(
             async for event in stream:
                 for piece in _parse_pieces(answer, event.data):
                     show(piece)
-                if isinstance(answer.outcome, AnswerFinished):
+                if _is_final(answer.outcome):
                     break
                 is_failed = answer.outcome is not None
                 limit.reschedule(clock() + FAILURE_SETTLES_S if is_failed else None)
@@ -148,6 +170,10 @@ async def follow_answer(
         pass
     assert answer.outcome is not None, "the stream ends only with an outcome"
     return answer.outcome
+
+
+def _is_final(outcome: AnswerOutcome | None) -> bool:
+    return isinstance(outcome, AnswerFinished) or (outcome is not None and outcome.final)
 
 
 def _parse_pieces(answer: AnswerFold, data: str) -> list[AnswerPiece]:

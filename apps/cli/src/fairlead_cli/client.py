@@ -16,7 +16,7 @@ from fairlead_schema.commands.quota import TenantUsageReport
 from fairlead_schema.errors import WireError
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.permission import PermissionRequest, QuestionRequest, Reply
-from fairlead_schema.prompt import Delivery, Receipt
+from fairlead_schema.prompt import Delivery, PromptOptions, Receipt
 from fairlead_schema.public_events import EventEnvelope
 from fairlead_schema.session_info import SessionInfo
 
@@ -69,10 +69,12 @@ class Client:
         *,
         message_id: MessageId | None = None,
         delivery: Delivery = "steer",
+        options: PromptOptions | None = None,
     ) -> Receipt:
         """Admit one prompt. An exact retry with the same id gets the same receipt."""
         id_field = {} if message_id is None else {"id": message_id}
-        body = {**id_field, "prompt": {"text": text}, "delivery": delivery}
+        own = {} if options is None else options.wire()
+        body = {**id_field, "prompt": {"text": text, **own}, "delivery": delivery}
         path = f"/api/session/{session_id}/prompt"
         return Receipt.model_validate(await self._data("POST", path, json=body))
 

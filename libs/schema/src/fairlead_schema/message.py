@@ -8,6 +8,7 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.ids import CallId, MessageId, SessionId
 from fairlead_schema.model import Model
 from fairlead_schema.prompt import AgentMention, PromptFile, PromptOptions
+from fairlead_schema.provider.structured_output import StepOutput
 from fairlead_schema.tools.content import CallExecutor, ErrorInfo, ToolState
 
 
@@ -129,6 +130,8 @@ class AssistantMessage(_Message):
     cost: float | None = None
     tokens: Tokens | None = None
     error: ErrorInfo | None = None
+    output: StepOutput | None = None
+    """The structured output, if a prompt asked for one."""
     time: Span
 
 

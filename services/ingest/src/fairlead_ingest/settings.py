@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
+from fairlead_session.structured.schema_limits import SchemaLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,13 @@ class IngestSettings:
     @property
     def prompt_bytes_max(self) -> int:
         return self.config.ingest.prompt_bytes_max
+
+    @property
+    def schema_limits(self) -> SchemaLimits:
+        ingest = self.config.ingest
+        return SchemaLimits(
+            ingest.schema_bytes_max, ingest.schema_depth_max, ingest.schema_nodes_max
+        )
 
     @property
     def default_model(self) -> ModelRef | None:

@@ -22,6 +22,7 @@ from fairlead_cli.sim.response import SimProtocol, SimResponse, build_refusal, b
 from fairlead_cli.sim.scenario import Scenario
 from fairlead_cli.sim.script import HttpRefusal, script_for_attempt
 from fairlead_cli.sim.send import send_response
+from fairlead_cli.sim.structured import find_wanted_output
 
 PROTOCOLS: Mapping[str, SimProtocol] = MappingProxyType(
     {
@@ -110,7 +111,9 @@ class _ModelEndpoint:
             return self._refuse(400, reason or "The body is not a JSON object.")
         model_request = self._protocol.parse_request(body)
         try:
-            script = choose_script(model_request, self._settings.scenarios, int(digest, 16) % 100)
+            wanted = find_wanted_output(body)
+            draw = int(digest, 16) % 100
+            script = choose_script(model_request, self._settings.scenarios, draw, wanted)
         except BadDirective as error:
             return self._refuse(400, str(error), "bad_sim_directive")
         script = script_for_attempt(script, attempt)

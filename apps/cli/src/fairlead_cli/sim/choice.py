@@ -21,6 +21,7 @@ from fairlead_cli.sim.script import (
     StreamFault,
     filler_text,
 )
+from fairlead_cli.sim.structured import WantedOutput
 
 _CHUNKS_MODEL = re.compile(r"chunks-(\d+)(?:-delay-(\d+))?")
 _FLAKY_MODEL = re.compile(r"flaky-(\d+)")
@@ -40,10 +41,16 @@ _ECHO_MODELS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 
 
-def choose_script(request: SimRequest, scenarios: Sequence[Scenario] = (), draw: int = 0) -> Script:
+def choose_script(
+    request: SimRequest,
+    scenarios: Sequence[Scenario] = (),
+    draw: int = 0,
+    wanted: WantedOutput | None = None,
+) -> Script:
     """The script of the next turn. Raises BadDirective.
 
     `draw` is the request's random number from 0 to 99: a flaky model fails below its own number.
+    `wanted` is the structured output that the request asks for: without a script a value that fits.
     """
     recalled = recall_script(request)
     if recalled is not None:
@@ -54,7 +61,7 @@ def choose_script(request: SimRequest, scenarios: Sequence[Scenario] = (), draw:
     if turns is None:
         turns = next((scenario.turns for scenario in scenarios if scenario.fits(request)), None)
     if turns is None:
-        return _model_script(request, draw)
+        return _model_script(request, draw) if wanted is None else wanted.script()
     if request.rounds >= len(turns):
         return echo_script(request)
     return _turn_script(turns[request.rounds], request)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from fairlead_cli.sim.script import SimRequest
 from fairlead_llm.content import CONTINUE_TEXT
+from fairlead_session.instructions.prompt_texts import COMPLAINT
 
 _UPDATE = re.compile(r"<system-update>\n.*?\n</system-update>\n?", re.DOTALL)
 
@@ -34,7 +35,7 @@ def build_request(
     return SimRequest(
         model=model,
         user_text=user_text,
-        rounds=_count_rounds(later),
+        rounds=_count_rounds(later) + _count_complaints(later),
         tool_text=tool_texts[-1] if tool_texts else "",
         stream=stream,
         include_usage=include_usage,
@@ -60,6 +61,12 @@ def _count_rounds(messages: Sequence[ConversationMessage]) -> int:
             rounds += not in_round
         in_round = message.role == "assistant" and (in_round or bool(message.calls))
     return rounds
+
+
+def _count_complaints(messages: Sequence[ConversationMessage]) -> int:
+    """Count answers that were sent back because they do not fit their schema."""
+    told = (message.text for message in messages if message.role in {"system", "user"})
+    return sum(text.count(COMPLAINT) for text in told)
 
 
 def _last_user_message(messages: Sequence[ConversationMessage]) -> tuple[int, str]:

@@ -84,7 +84,7 @@ class Script:
 class SimRequest:
     """A model request in the same words for every protocol.
 
-    `rounds` counts the tool rounds since the last user message: it selects the turn of a script.
+    `rounds` counts the tool rounds and repairs since the last user message: it selects the turn of a script.
     """
 
     model: str

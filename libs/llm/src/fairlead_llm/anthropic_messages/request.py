@@ -38,6 +38,9 @@ def body(request: ModelRequest) -> dict[str, Any]:
     if system:
         fields["system"] = system
     fields |= {name: value for name, value in request.options.items() if name not in _OWN_OPTIONS}
+    if request.output_schema is not None:
+        format_ = {"type": "json_schema", "schema": request.output_schema}
+        fields["output_config"] = {**(fields.get("output_config") or {}), "format": format_}
     # Messages come last, so that an earlier request is a prefix of a later one.
     fields |= {"stream": True, "messages": build_messages(request, native_system=native_system)}
     fields = mark_breakpoints(fields, request.options.get("cache"))

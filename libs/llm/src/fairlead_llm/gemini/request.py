@@ -45,7 +45,10 @@ def _config(request: ModelRequest) -> dict[str, Any]:
         "topP": controls.top_p,
         "stopSequences": list(controls.stop) or None,
     }
-    config = {name: value for name, value in fields.items() if value is not None}
+    config: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+    if request.output_schema is not None:
+        config |= {"responseMimeType": "application/json"}
+        config |= {"responseJsonSchema": request.output_schema}
     return config | (request.options.get("generationConfig") or {})
 
 

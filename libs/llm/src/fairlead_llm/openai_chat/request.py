@@ -24,6 +24,9 @@ def body(request: ModelRequest) -> dict[str, Any]:
     fields = {"model": request.model} | _tools(request) | _generation(request)
     if request.cache_key is not None:
         fields["prompt_cache_key"] = request.cache_key
+    if request.output_schema is not None:
+        schema = {"name": "answer", "schema": request.output_schema, "strict": False}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     fields |= request.options | {"stream": True, "stream_options": {"include_usage": True}}
     # Messages come last, so that an earlier request is a prefix of a later one.
     return {**fields, "messages": build_messages(request)}

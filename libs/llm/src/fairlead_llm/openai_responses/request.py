@@ -42,7 +42,23 @@ def body(request: ModelRequest) -> dict[str, Any]:
         fields["include"] = ["reasoning.encrypted_content"]
     # The input comes last, so that an earlier request is a prefix of a later one.
     items = build_items(request, stored=stored, native_system=native_system)
-    return fields | options | {"stream": True, "input": items}
+    return fields | options | _text(request) | {"stream": True, "input": items}
+
+
+def _text(request: ModelRequest) -> dict[str, Any]:
+    """The schema of the answer, beside other options of the text.
+
+    It is not strict, because a strict schema has to follow rules that a caller need not know.
+    """
+    if request.output_schema is None:
+        return {}
+    format_ = {
+        "type": "json_schema",
+        "name": "answer",
+        "schema": request.output_schema,
+        "strict": False,
+    }
+    return {"text": {**(request.options.get("text") or {}), "format": format_}}
 
 
 def _reasons(request: ModelRequest) -> bool:

@@ -7,8 +7,10 @@ from pydantic import StringConstraints, model_validator
 from fairlead_schema.commands.prompt_keys import refuse_mistaken_keys
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.ids import CallId, MessageId, SessionId
+from fairlead_schema.message import AssistantMessage
 from fairlead_schema.model import InputModel, Model
 from fairlead_schema.prompt import Delivery, PromptInput, Receipt
+from fairlead_schema.provider.structured_output import StepOutput
 
 COMMAND_LENGTH_MAX: Final = 100_000
 
@@ -103,6 +105,17 @@ class EditBody(InputModel):
 
 class EditPendingInput(EditBody, CancelInput):
     """`session.edit`: change one pending input."""
+
+
+class PromptResult(Model):
+    """What became of a prompt: the assistant message that answers it, if one does."""
+
+    id: MessageId
+    promoted_seq: int | None = None
+    cancelled: bool | None = None
+    answer: AssistantMessage | None = None
+    output: StepOutput | None = None
+    """The structured output of the answer, if the prompt asked for one."""
 
 
 class PendingInputs(Model):

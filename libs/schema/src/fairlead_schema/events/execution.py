@@ -2,10 +2,14 @@
 
 from typing import ClassVar, Literal, TypeAlias
 
+from typing_extensions import override
+
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import AttemptId, MessageId, RunnerId
 from fairlead_schema.model import Model
+from fairlead_schema.prompt import OPTIONS_LEVEL
+from fairlead_schema.provider.structured_output import StepOutput
 from fairlead_schema.tools.content import ErrorInfo
 
 Recovery: TypeAlias = Literal["retried", "closed", "settled", "held", "handover"]
@@ -99,6 +103,13 @@ class AttemptFinished(Event):
     """Why the step will fail: the stream broke off while calls were running."""
     raised: bool | None = None
     """True: the step's failure will fail the drain too."""
+    output: StepOutput | None = None
+    """The structured output that the step will end with."""
+
+    @property
+    @override
+    def needed_level(self) -> int:
+        return self.level if self.output is None else OPTIONS_LEVEL
 
 
 class InterruptRequested(Event):

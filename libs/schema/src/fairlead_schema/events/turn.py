@@ -2,10 +2,14 @@
 
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event
 from fairlead_schema.ids import MessageId
 from fairlead_schema.model import Model
+from fairlead_schema.prompt import OPTIONS_LEVEL
+from fairlead_schema.provider.structured_output import StepOutput
 from fairlead_schema.tools.content import ErrorInfo
 
 
@@ -25,6 +29,13 @@ class StepEnded(Event):
     tokens: Tokens
     snapshot: str | None = None
     files: tuple[str, ...] | None = None
+    output: StepOutput | None = None
+    """The judgement of the step's structured output, if a prompt asked for one."""
+
+    @property
+    @override
+    def needed_level(self) -> int:
+        return self.level if self.output is None else OPTIONS_LEVEL
 
 
 class StepFailed(Event):

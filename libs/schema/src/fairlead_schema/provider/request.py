@@ -112,6 +112,8 @@ class ModelRequest:
     turns: tuple[Turn, ...] = ()
     tools: tuple[ToolDefinition, ...] = ()
     tool_choice: ToolChoice = "auto"
+    output_schema: dict[str, Any] | None = None
+    """The schema of the answer, for the provider's own mode of structured output."""
     generation: Generation = Generation()
     cache_key: str | None = None
     headers: dict[str, str] = field(default_factory=dict)

@@ -72,6 +72,7 @@ class ModelConfig(Section):
     capabilities: ModelCapabilities = ModelCapabilities()
     headers: dict[str, str] = Field(default_factory=dict)
     options: dict[str, Any] = Field(default_factory=dict)
+    structured_output: Literal["native", "forced-tool", "offered-tool"] | None = None
     default_variant: str | None = None
     variant: dict[str, ModelVariant] = Field(default_factory=dict)
 

@@ -192,7 +192,12 @@ def _retry(execution: Execution, _event: TurnRetried, _seq: int) -> Execution:
 
 
 def owes_another_turn(execution: Execution, event: StepEnded) -> bool:
-    """Whether the model has not seen the results of the calls that this step made, or only paused."""
+    """Whether the model has not seen the results of the calls that this step made, or only paused.
+
+    Structured output decides it alone: the model repairs one that does not fit, and else has answered.
+    """
+    if event.output is not None:
+        return event.output.status == "rejected"
     answered = execution.answered_message_id == event.assistant_message_id
     return event.finish == PAUSE or answered
 

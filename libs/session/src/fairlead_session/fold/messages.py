@@ -31,7 +31,9 @@ from fairlead_schema.message import (
     SystemMessage,
     UserMessage,
 )
+from fairlead_schema.provider.structured_output import OUTPUT_INVALID, StepOutput
 from fairlead_schema.record import Recorded
+from fairlead_schema.tools.content import ErrorInfo
 from fairlead_session.fold.blocks import BlockChange, BlockStart, change_blocks, open_block
 from fairlead_session.frozen import build_model, replace_fields
 
@@ -176,9 +178,19 @@ def _end_step(message: AssistantMessage, event: StepEnded, at: int) -> Assistant
         finish=event.finish,
         cost=event.cost,
         tokens=event.tokens,
+        output=event.output,
+        error=_output_error(event.output),
         snapshot=_file_snapshot(message, event),
         time=replace_fields(message.time, completed=at),
     )
+
+
+def _output_error(output: StepOutput | None) -> ErrorInfo | None:
+    """An answer that does not fit its schema after the last repair is a failure with a code."""
+    if output is None or output.status != "failed":
+        return None
+    message = f"The answer does not fit its schema after {output.repairs} repairs: {output.error}"
+    return ErrorInfo(message=message, code=OUTPUT_INVALID)
 
 
 def _file_snapshot(message: AssistantMessage, event: StepEnded) -> FileSnapshot | None:

@@ -11,6 +11,7 @@ from fairlead_schema.events import (
     AttemptFinished,
     AttemptOverflowed,
     CompactionEnded,
+    ContextUpdated,
     ExecutionRecovered,
     ExecutionReleased,
     PromptPromoted,
@@ -54,7 +55,14 @@ def _start_step(session: Session, _event: StepStarted, _recorded: Recorded) -> T
     return replace(turn, attempt=started, retries=0)
 
 
-def _end_step(session: Session, _event: StepEnded | StepFailed, _recorded: Recorded) -> Turn:
+def _end_step(session: Session, event: StepEnded, _recorded: Recorded) -> Turn:
+    """A repair of structured output is the same step again: its own limit bounds it."""
+    turn = replace(session.turn, attempt=None)
+    rejected = event.output is not None and event.output.status == "rejected"
+    return _repeat_step(turn, turn.step) if rejected else turn
+
+
+def _fail_step(session: Session, _event: StepFailed, _recorded: Recorded) -> Turn:
     return replace(session.turn, attempt=None)
 
 
@@ -80,7 +88,12 @@ def _finish(session: Session, event: AttemptFinished, _recorded: Recorded) -> Tu
     if attempt is None:
         return turn
     finished = FinishedStream(
-        event.finish, event.cost, event.tokens, event.error, raised=event.raised is True
+        event.finish,
+        event.cost,
+        event.tokens,
+        event.error,
+        raised=event.raised is True,
+        output=event.output,
     )
     return replace(turn, attempt=replace(attempt, finished=finished))
 
@@ -146,8 +159,19 @@ def _join_activity(session: Session, event: PromptPromoted, _recorded: Recorded)
     return current.with_prompt(event.prompt)
 
 
+def _tell_activity(session: Session, _event: ContextUpdated, _recorded: Recorded) -> Activity:
+    """A system message says what there was to say."""
+    activity = session.activity
+    return activity if activity.complaint is None else replace(activity, complaint=None)
+
+
 def _end_activity(session: Session, event: StepEnded, _recorded: Recorded) -> Activity:
-    return session.activity if owes_another_turn(session.execution, event) else NO_OPTIONS
+    if not owes_another_turn(session.execution, event):
+        return NO_OPTIONS
+    activity, output = session.activity, event.output
+    if output is None:
+        return activity if activity.complaint is None else replace(activity, complaint=None)
+    return replace(activity, repairs=activity.repairs + 1, complaint=output.error)
 
 
 def _revert_activity(_session: Session, _event: RevertCommitted, _recorded: Recorded) -> Activity:
@@ -160,7 +184,7 @@ REDUCERS: Final[Reducers[Turn]] = {
     AttemptOverflowed: _overflow,
     StepStarted: _start_step,
     StepEnded: _end_step,
-    StepFailed: _end_step,
+    StepFailed: _fail_step,
     TextStarted: _start_text,
     TextEnded: _end_text,
     PromptPromoted: _promote,
@@ -174,6 +198,7 @@ REDUCERS: Final[Reducers[Turn]] = {
 
 ACTIVITY_REDUCERS: Final[Reducers[Activity]] = {
     PromptPromoted: _join_activity,
+    ContextUpdated: _tell_activity,
     StepEnded: _end_activity,
     RevertCommitted: _revert_activity,
 }

@@ -20,10 +20,14 @@ class Activity:
     tools: tuple[str, ...] | None = None
     """The names and patterns of the selected tools; None selects all tools of the agent."""
     output_schema: dict[str, Any] | None = None
+    repairs: int = 0
+    """How many structured answers were rejected since the last prompt."""
+    complaint: str | None = None
+    """Why the last one was rejected, until the model was told."""
 
     def with_prompt(self, prompt: Prompt) -> "Activity":
         """The options after another prompt was promoted. Absent options stay as they are."""
-        if not prompt.has_options:
+        if not (prompt.has_options or self.repairs):
             return self
         return replace(
             self,
@@ -32,6 +36,7 @@ class Activity:
             model=prompt.model or self.model,
             tools=self.tools if prompt.tools is None else prompt.tools,
             output_schema=prompt.output_schema or self.output_schema,
+            repairs=0,
         )
 
 

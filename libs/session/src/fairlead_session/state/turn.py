@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.ids import AttemptId, MessageId
+from fairlead_schema.provider.structured_output import StepOutput
 from fairlead_schema.tools.content import ErrorInfo
 
 
@@ -16,6 +17,7 @@ class FinishedStream:
     tokens: Tokens
     error: ErrorInfo | None = None
     raised: bool = False
+    output: StepOutput | None = None
 
 
 @dataclass(frozen=True, slots=True)

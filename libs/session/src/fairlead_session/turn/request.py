@@ -12,6 +12,7 @@ from fairlead_schema.provider.request import (
     Generation,
     ModelRequest,
     TextPart,
+    ToolChoice,
     ToolDefinition,
 )
 from fairlead_schema.tools.request import ToolInfo
@@ -56,12 +57,21 @@ def build(
     assert session.epoch is not None, "a request is built inside an epoch"
     system = (identity.system or "", epoch.text(session.epoch.baseline))
     turns = (history or lower_history(session, identity.model)).turns
+    tools = () if offer.final else _definitions(offer.tools)
+    contract = offer.output
+    choice: ToolChoice = "none" if offer.final else "auto"
+    if contract is not None and contract.uses_tool:
+        choice = contract.choose_tool(alone=not tools)
+        tools = (*tools, contract.definition())
+    # An answer with a schema has no room for the words that begin a last answer.
+    last = offer.final and contract is None
     return ModelRequest(
         model=identity.api_model,
         system=tuple(part for part in system if part),
-        turns=(*turns, LAST_STEP_TURN) if offer.final else turns,
-        tools=() if offer.final else _definitions(offer.tools),
-        tool_choice="none" if offer.final else "auto",
+        turns=(*turns, LAST_STEP_TURN) if last else turns,
+        tools=tools,
+        tool_choice=choice,
+        output_schema=None if contract is None or contract.uses_tool else contract.schema,
         generation=Generation(max_tokens=identity.output_tokens_max),
         cache_key=cache_key(session.id),
         headers={**identity.headers, **correlation(session)},

@@ -23,5 +23,6 @@ def end_step(attempt: Attempt) -> tuple[SessionEvent, ...]:
             finish=finished.finish,
             cost=finished.cost,
             tokens=finished.tokens,
+            output=finished.output,
         ),
     )

@@ -14,6 +14,7 @@ from fairlead_schema.events import (
     StepEnded,
     StepFailed,
     StepStarted,
+    TextEnded,
     ToolInputEnded,
     ToolInputStarted,
 )
@@ -34,12 +35,17 @@ from fairlead_schema.provider.events import (
     ToolInputStart,
     ToolResult,
 )
+from fairlead_schema.provider.structured_output import StepOutput
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL, INTERRUPTED_TURN
+from fairlead_session.structured.contract import NO_CALL
 from fairlead_session.turn.stream_blocks import BlockStart, StreamBlocks
 from fairlead_session.turn.stream_calls import Offer, ProtocolViolation, StreamCalls
 from fairlead_session.turn.usage import TokenPrice, cost, tokens
 
+PAUSE: Final = "pause"
+INVALID_OUTPUT: Final = "invalid-output"
+"""How a step ends whose structured output does not fit."""
 NO_RESULT: Final = "Provider did not return a tool result"
 NO_FINISH: Final = "The provider's stream ended without finishing"
 
@@ -62,6 +68,7 @@ class TurnStream:
     attempt_id: AttemptId = "att_unnamed"
     _blocks: StreamBlocks = field(init=False)
     _calls: StreamCalls = field(init=False)
+    _texts: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._blocks = StreamBlocks(self.assistant_message_id)
@@ -86,7 +93,9 @@ class TurnStream:
             case TextChunk() | ReasoningChunk() | ToolInputChunk():
                 return (), self._blocks.add_chunk(event)
             case TextEnd() | ReasoningEnd() | ToolInputEnd():
-                return (self._blocks.end(event),), None
+                ended = (self._blocks.end(event),)
+                self._keep_texts(ended)
+                return ended, None
             case ToolCall():
                 return self._call(event), None
             case ToolResult():
@@ -114,16 +123,44 @@ class TurnStream:
             return self._fail(ErrorInfo(message=NO_FINISH), NO_RESULT)
         usage = tokens(self.finish.usage)
         price = cost(usage, self.price)
-        before = (*self._start_step(), *self._blocks.flush(), *self._calls.fail_hosted(NO_RESULT))
+        closed = self._blocks.flush()
+        answered, output = self._judge_output(closed, self.finish.finish)
+        finish = final_finish(self.finish.finish, output)
+        before = (
+            *self._start_step(),
+            *closed,
+            *self._calls.fail_hosted(NO_RESULT),
+            *answered,
+        )
         if self._calls.local:
-            return (*before, self._finish_attempt(self.finish.finish, price, usage))
+            return (*before, self._finish_attempt(finish, price, usage, output=output))
         ended = StepEnded(
             assistant_message_id=self.assistant_message_id,
-            finish=self.finish.finish,
+            finish=finish,
             cost=price,
             tokens=usage,
+            output=output,
         )
         return (*before, ended)
+
+    def _judge_output(
+        self, closed: tuple[SessionEvent, ...], finish: str
+    ) -> tuple[tuple[SessionEvent, ...], StepOutput | None]:
+        """The judgement of the answer, in the commit that ends the step. None: no answer yet."""
+        contract = self.offer.output
+        if contract is None:
+            return (), None
+        self._keep_texts(closed)
+        if self._calls.answers:
+            return self._calls.settle_answers(contract)
+        if self._calls.local or self._calls.refused or finish == PAUSE:
+            return (), None
+        if contract.uses_tool:
+            return (), contract.reject(NO_CALL)
+        return (), contract.judge_text("".join(self._texts), finish)
+
+    def _keep_texts(self, events: tuple[SessionEvent, ...]) -> None:
+        self._texts += (event.text for event in events if isinstance(event, TextEnded))
 
     def interrupt(self) -> tuple[SessionEvent, ...]:
         """Stop the turn: keep the output so far, and fail the step. A complete stream stays as it is."""
@@ -186,6 +223,7 @@ class TurnStream:
         error: ErrorInfo | None = None,
         *,
         raised: bool = False,
+        output: StepOutput | None = None,
     ) -> AttemptFinished:
         """The stream is complete while local calls are open. The step ends after they are settled."""
         return AttemptFinished(
@@ -196,4 +234,12 @@ class TurnStream:
             tokens=usage,
             error=error,
             raised=raised or None,
+            output=output,
         )
+
+
+def final_finish(finish: str, output: StepOutput | None) -> str:
+    """How a step ends for its readers: an accepted answer ends the work, also if a call gave it."""
+    if output is None:
+        return finish
+    return "stop" if output.status == "accepted" else INVALID_OUTPUT

@@ -7,14 +7,17 @@ from typing import Any
 from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.ids import CALL_ID_LENGTH_MAX, MessageId
 from fairlead_schema.provider.events import ToolCall, ToolInputStart, ToolResult
+from fairlead_schema.provider.structured_output import StepOutput
 from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent, ToolContent
 from fairlead_schema.tools.request import ToolInfo
+from fairlead_session.structured.contract import OUTPUT_TOOL, OutputContract
 
 
 class ProtocolViolation(Exception):
     """The stream broke the rules of its protocol. This defect fails the drain."""
 
 
+ANSWERED = "The answer was given already"
 TOOLS_DISABLED = "Tools are disabled after the maximum agent steps"
 
 
@@ -31,6 +34,13 @@ class Offer:
     final: bool = False
     narrowed: bool = False
     """A prompt selected these tools: no other tool may be called."""
+    output: OutputContract | None = None
+    """What the answer must fit, if a prompt asked for structured output."""
+
+    @property
+    def has_own_tools(self) -> bool:
+        """Whether a prompt changed the tools of its turns."""
+        return self.narrowed or (self.output is not None and self.output.uses_tool)
 
 
 @dataclass(slots=True)
@@ -40,6 +50,8 @@ class StreamCalls:
     assistant_message_id: MessageId
     offer: Offer = field(default_factory=Offer)
     inputs: dict[str, str] = field(default_factory=dict)
+    answers: list[ToolCall] = field(default_factory=list)
+    """The calls of the tool for structured output. Nobody runs them: the end of the step judges them."""
     _called: dict[str, ToolCall] = field(default_factory=dict)
     _settled: set[str] = field(default_factory=set)
     _failed: set[str] = field(default_factory=set)
@@ -53,6 +65,11 @@ class StreamCalls:
             if not call.executed and id_ not in self._settled
         )
 
+    @property
+    def refused(self) -> bool:
+        """Whether a local call was refused: the model reads the reason in its next turn."""
+        return any(not call.executed for call in self._called.values())
+
     def begin(self, event: ToolInputStart) -> None:
         """Begin the input of a call. Raises ProtocolViolation."""
         _check_id(event.id)
@@ -63,10 +80,13 @@ class StreamCalls:
     def call(self, event: ToolCall) -> tuple[SessionEvent, ...]:
         """The events of a call. A call that may not run is settled at once with the reason."""
         _check_id(event.id)
-        if event.id in self._called:
+        if event.id in self._called or any(call.id == event.id for call in self.answers):
             raise ProtocolViolation(f"tool {event.id} was called twice")
         if self.inputs.get(event.id, event.name) != event.name:
             raise ProtocolViolation(f"tool {event.id} changed its name to {event.name}")
+        if self._is_answer(event):
+            self.answers.append(event)
+            return ()
         refusal = None if event.executed else self._refusal(event.name)
         self._called[event.id] = event
         called = self._called_event(event)
@@ -74,6 +94,38 @@ class StreamCalls:
             return (called,)
         self._settled.add(event.id)
         return (called, self._failure(event.id, ErrorInfo(message=refusal), Executor()))
+
+    def settle_answers(
+        self, contract: OutputContract
+    ) -> tuple[tuple[SessionEvent, ...], StepOutput | None]:
+        """Judge the calls that gave the answer: the first one that fits counts, the others fail."""
+        events: list[SessionEvent] = []
+        output: StepOutput | None = None
+        for call in self.answers:
+            events.append(self._called_event(call))
+            if output is not None and output.status == "accepted":
+                events.append(self._failure(call.id, ErrorInfo(message=ANSWERED), Executor()))
+                continue
+            output = contract.judge(call.input)
+            events.append(self._settle_answer(call.id, output))
+        return tuple(events), output
+
+    def _settle_answer(self, id_: str, output: StepOutput) -> SessionEvent:
+        if output.status != "accepted":
+            error = ErrorInfo(message=f"The answer does not fit its schema: {output.error}")
+            return self._failure(id_, error, Executor())
+        return ToolSucceeded(
+            assistant_message_id=self.assistant_message_id,
+            call_id=id_,
+            structured={},
+            content=(TextContent(text="The answer was accepted."),),
+            provider=Executor(),
+        )
+
+    def _is_answer(self, event: ToolCall) -> bool:
+        contract = self.offer.output
+        uses_tool = contract is not None and contract.uses_tool
+        return uses_tool and event.name == OUTPUT_TOOL and not event.executed
 
     def _refusal(self, tool: str) -> str | None:
         if self.offer.final:

@@ -8,7 +8,7 @@ from fairlead_eventlog.process_life import PingResult, confirmed_life
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_schema import subjects
-from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed
+from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
@@ -31,7 +31,8 @@ class CallRequest(NamedTuple):
 
 def new_calls(events: tuple[SessionEvent, ...]) -> list[CallRequest]:
     """The local calls among events, without those that the events settle."""
-    settled = {event.call_id for event in events if isinstance(event, ToolFailed)}
+    settlements = (event for event in events if isinstance(event, ToolFailed | ToolSucceeded))
+    settled = {event.call_id for event in settlements}
     return [
         CallRequest(event.assistant_message_id, event.call_id)
         for event in events

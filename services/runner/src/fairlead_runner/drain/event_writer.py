@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from fairlead_eventlog.errors import CommitTooLarge
 from fairlead_runner.drain.staged_writer import StagedWriter
-from fairlead_schema.events import SessionEvent, ToolFailed
+from fairlead_schema.events import SessionEvent, ToolFailed, ToolSucceeded
 from fairlead_schema.ids import RunnerId
 
 LINGER_S: Final = 0.002
@@ -78,8 +78,8 @@ class EventWriter:
 def _halve(
     events: tuple[SessionEvent, ...],
 ) -> tuple[tuple[SessionEvent, ...], tuple[SessionEvent, ...]]:
-    """Two parts. A refused call stays beside its failure, or a worker would run the call."""
+    """Two parts. A call stays beside its settlement, or a worker would run the call."""
     middle = len(events) // 2
-    while middle < len(events) and isinstance(events[middle], ToolFailed):
+    while middle < len(events) and isinstance(events[middle], ToolFailed | ToolSucceeded):
         middle += 1
     return events[:middle], events[middle:]

@@ -19,7 +19,9 @@ from fairlead_session.compaction.estimate import estimate_request
 from fairlead_session.input.options import activity_after, choose_profile, select_tools
 from fairlead_session.instructions.prompt_texts import missing_tools
 from fairlead_session.next_move import TakeTurn
+from fairlead_session.state.activity import Activity
 from fairlead_session.state.session import Session
+from fairlead_session.structured.contract import OutputContract
 from fairlead_session.turn.boundary import TurnIds, dispatch, prepare_turn
 from fairlead_session.turn.prefix import (
     Prefix,
@@ -91,7 +93,7 @@ class Boundary:
             writer.stage(fitting.pruned)
         transformed = await self._transform(fitting, target)
         request, kept = transformed.request, _keeps_turns(fitting, transformed.request)
-        sent = prefix(request, fitting.history if kept else None, narrowed=offer.narrowed)
+        sent = prefix(request, fitting.history if kept else None, narrowed=offer.has_own_tools)
         media = self._context.stored_media
         request = await media.inline(writer.at, request, target.inputs)
         self._report_break(sent, target)
@@ -145,8 +147,9 @@ class Boundary:
         A final step offers no tools.
         """
         session, calls_max = self._writer.session, self._context.settings.config.runner.calls_max
-        selection = activity_after(session, move.inputs).tools
-        tools, unknown = select_tools(seen.tools, selection)
+        activity = activity_after(session, move.inputs)
+        tools, unknown = select_tools(seen.tools, activity.tools)
+        tools = {} if move.final else tools
         if unknown and move.inputs:
             extra = {"session_id": session.id, "tools": list(unknown)}
             log.warning(
@@ -154,10 +157,11 @@ class Boundary:
             )
         offer = Offer(
             target.agent,
-            {} if move.final else tools,
+            tools,
             calls_max,
             final=move.final,
-            narrowed=selection is not None,
+            narrowed=activity.tools is not None,
+            output=build_contract(activity, target, alone=not tools),
         )
         return offer, (missing_tools(unknown),) if unknown and move.inputs else ()
 
@@ -185,3 +189,13 @@ def _estimate(fitting: FittingRequest, request: ModelRequest) -> int:
         return fitting.estimate
     measured = (len(fitting.history.turns), fitting.history.units)
     return estimate_request(request, measured if _keeps_turns(fitting, request) else (0, 0))
+
+
+def build_contract(
+    activity: Activity, target: ModelTarget, *, alone: bool
+) -> OutputContract | None:
+    """What the answer must fit, if a prompt asked for structured output."""
+    if activity.output_schema is None:
+        return None
+    mode = target.output_mode_alone if alone else target.output_mode
+    return OutputContract(activity.output_schema, mode, activity.repairs)

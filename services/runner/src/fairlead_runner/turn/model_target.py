@@ -1,8 +1,10 @@
 """The agent, model and endpoint of a turn, read from the session when the turn starts."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.http import configured_headers
@@ -12,9 +14,16 @@ from fairlead_schema.provider.request import ModelRequest
 from fairlead_schema.subjects import Address
 from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.configuration import Config
-from fairlead_service.config.providers import ModelCapabilities, ModelVariant, ProviderConfig, Rates
+from fairlead_service.config.providers import (
+    ModelCapabilities,
+    ModelConfig,
+    ModelVariant,
+    ProviderConfig,
+    Rates,
+)
 from fairlead_session.compaction.compaction import Window
 from fairlead_session.state.session import Session
+from fairlead_session.structured.contract import OutputMode
 from fairlead_session.transforms.document import Purpose, RequestOrigin
 from fairlead_session.turn.request import ModelIdentity
 from fairlead_session.turn.usage import TokenPrice
@@ -36,6 +45,10 @@ class ModelTarget:
     window: Window
     inputs: frozenset[str] | None = None
     """The kinds of input that the model takes; None if the configuration names none."""
+    output_mode: OutputMode = "forced-tool"
+    """How the model is asked for structured output beside tools of its own."""
+    output_mode_alone: OutputMode = "forced-tool"
+    """The same if the turn has no other tools."""
 
 
 def resolve_model(config: Config, session: Session) -> ModelTarget:
@@ -78,6 +91,8 @@ def _target(config: Config, ref: ModelRef, name: str, agent: AgentConfig) -> Mod
         price=_price(model.cost, tuple((tier.context, _price(tier)) for tier in model.cost.tier)),
         window=Window(model.context, model.output),
         inputs=_inputs(model.capabilities),
+        output_mode=output_mode(provider.protocol, model, request.body, alone=False),
+        output_mode_alone=output_mode(provider.protocol, model, request.body, alone=True),
     )
 
 
@@ -99,6 +114,23 @@ def _inputs(capabilities: ModelCapabilities) -> frozenset[str] | None:
     """The inputs that the configuration names. Without them, the provider decides."""
     named = "input" in capabilities.model_fields_set
     return frozenset(capabilities.input) if named else None
+
+
+def output_mode(
+    protocol: str, model: ModelConfig, options: Mapping[str, Any], *, alone: bool
+) -> OutputMode:
+    """The provider's own mode where it is known to have one; else a tool, forced if it can be.
+
+    Gemini has its own mode only without tools. A thinking budget forbids to force a tool.
+    """
+    mode = model.structured_output
+    if mode is None:
+        mode = "native" if protocol == "openai-responses" else "forced-tool"
+    if mode == "native" and protocol == "gemini" and not alone:
+        mode = "forced-tool"
+    thinking = options.get("thinking")
+    budget = isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
+    return "offered-tool" if mode == "forced-tool" and budget else mode
 
 
 def transports(config: Config) -> frozenset[Transport]:

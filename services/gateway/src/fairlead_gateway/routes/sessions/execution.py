@@ -5,15 +5,18 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
-from fairlead_gateway.http.answers import empty_answer
+from fairlead_gateway.http.answers import answer, empty_answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.log.commands import send_session_command
-from fairlead_gateway.log.session_state import wait_until
+from fairlead_gateway.log.session_state import load_session, wait_until
+from fairlead_schema.commands.input import PromptResult
 from fairlead_schema.commands.session import SessionCommand
-from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
-from fairlead_schema.model import InputModel
+from fairlead_schema.errors import MessageNotFound, ServiceUnavailable, SessionNotFound
+from fairlead_schema.ids import MessageId
+from fairlead_schema.model import InputModel, Model
 from fairlead_session.execution.commands import is_at_rest
+from fairlead_session.input.result import find_result
 
 WAIT_S_DEFAULT = 60.0
 WAIT_S_MAX = 600.0
@@ -32,6 +35,12 @@ class WaitQuery(InputModel):
         BeforeValidator(_check_seconds, json_schema_input_type=float),
         Field(gt=0, le=WAIT_S_MAX, alias="timeout_s"),
     ] = WAIT_S_DEFAULT
+    message_id: MessageId | None = None
+    """Answer with what became of this prompt."""
+
+
+class PromptResultAnswer(Model):
+    data: PromptResult
 
 
 async def _interrupt(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
@@ -65,7 +74,14 @@ async def _wait(request: ApiRequest[WaitQuery, EmptyInput]) -> Response:
     if not is_done:
         text = f"The session is not at rest after {timeout_s:g} s: wait again"
         raise ServiceUnavailable(text, service="session.wait")
-    return empty_answer()
+    message_id = request.query.message_id
+    if message_id is None:
+        return empty_answer()
+    session = await load_session(request.runtime, request.at)
+    result = find_result(session, message_id)
+    if result is None:
+        raise MessageNotFound(request.at.session_id, message_id)
+    return answer(PromptResultAnswer(data=result))
 
 
 def _command(request: ApiRequest[EmptyInput, EmptyInput]) -> SessionCommand:
@@ -122,11 +138,11 @@ WAIT = Operation(
     method="POST",
     path="/api/session/{sessionID}/wait",
     scope="session:read",
-    summary="Answer when the session is at rest.",
+    summary="Answer when the session is at rest; with messageID: 200 and what became of the prompt.",
     respond=_wait,
     query=WaitQuery,
     body=EmptyInput,
     answer=None,
     status=204,
-    errors=_ERRORS,
+    errors=(*_ERRORS, MessageNotFound),
 )
