@@ -24,7 +24,6 @@ NOT_BUILT: Mapping[str, str] = {
 }
 
 IN_PART: Mapping[str, str] = {
-    "A-20": "the log keeps no delivery of a bare promotion, so only a retry as `steer` is exact",
     "D-36": "no service takes file snapshots yet; the transcript shows those that an event names",
 }
 

@@ -201,14 +201,17 @@ def test_a_reverted_id_is_never_admissible_again() -> None:
         assert admit(session, id_, HELLO, "steer", resume=False) in ((), MessageIdInUse(id_))
 
 
-def test_a_bare_promotion_counts_as_its_own_admission() -> None:
-    """A-20: input that became visible without an admission gets a receipt with `promotedSeq`."""
+@pytest.mark.parametrize("delivery", ["steer", "queue"])
+def test_a_bare_promotion_counts_as_its_own_admission(delivery: Delivery) -> None:
+    """A-20: a retry of it gets a receipt with `promotedSeq`, whatever its delivery."""
     session = given(CREATED, PromptPromoted(message_id="msg_1", prompt=HELLO, created=7))
 
-    outcome = admit(session, "msg_1", HELLO, "steer")
+    outcome = admit(session, "msg_1", HELLO, delivery)
 
     stored = receipt(session, "msg_1", HELLO)
     assert (outcome, stored.admitted_seq, stored.promoted_seq) == ((), 2, 2)
+    other = admit(session, "msg_1", Prompt(text="other"), delivery)
+    assert other == MessageIdInUse("msg_1")
 
 
 def test_a_steer_may_expect_the_turn_that_runs() -> None:

@@ -56,7 +56,8 @@ def admit(  # noqa: PLR0913 - a prompt and its options
     """
     admission = session.inbox.admissions.get(message_id)
     if admission is not None:
-        equal = admission.fingerprint == fingerprint(prompt) and admission.delivery == delivery
+        same_delivery = admission.delivery == delivery or admission.is_bare
+        equal = admission.fingerprint == fingerprint(prompt) and same_delivery
         if admission.cancelled or not equal:
             return MessageIdInUse(message_id)
         return request_work(session) if resume and not is_archived(session) else ()

@@ -31,6 +31,11 @@ class AdmissionRecord:
     promoted_seq: int | None = None
     cancelled: bool = False
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether the input became visible without an admission. Nobody knows its delivery then."""
+        return self.admitted_seq == self.promoted_seq
+
 
 @dataclass(frozen=True)
 class PendingShell:
