@@ -9,7 +9,6 @@ _NO_HOOKS = "a commit is one message of the log; nothing of ours runs inside it 
 _NO_LISTENERS = (
     "writers have no listeners: everyone else reads the log after the commit (section 7)"
 )
-_REVERT = "snapshots of the location, and going back to an earlier message"
 _MOVE = "taking uncommitted changes along when a session moves"
 
 
@@ -18,13 +17,12 @@ def _all_of(section: str, numbers: Iterable[int], reason: str) -> dict[str, str]
 
 
 NOT_BUILT: Mapping[str, str] = {
-    **_all_of("N", (*range(1, 6), *range(11, 16)), _REVERT),
     **_all_of("N", range(17, 21), _MOVE),
     "P-08": "rules per provider for results of hosted tools; today they are kept whole and sent back",
 }
 
 IN_PART: Mapping[str, str] = {
-    "D-36": "no service takes file snapshots yet; the transcript shows those that an event names",
+    "A-20": "the log keeps no delivery of a bare promotion, so only a retry as `steer` is exact",
 }
 
 DECIDED: Mapping[str, str] = {
@@ -49,6 +47,8 @@ DECIDED: Mapping[str, str] = {
     "H-28": "the owner's generation is in the log and fences every write (section 5)",
     "H-32": "a tail gets the commits themselves; a commit it missed is read from the log",
     "H-42": "a writer that was cut off repeats the same commit and learns whether it was stored",
+    "N-10": "work that begins after a stage commits the revert first: no turn runs on files that are gone",
+    "N-11": "a stage stops a running drain first, and changes files when nothing runs (docs/adr/0047)",
     "P-10": "a fragment leaves at once, because the first word counts more than the number of messages",
     "P-11": "the cursor of events is their sequence, which clients may compare and count",
     "Q-14": _NO_LISTENERS,

@@ -14,7 +14,8 @@ def test_a_behaviour_without_a_test_or_a_reason_is_refused() -> None:
     assert "| A-01 | `test_x` (tests/tidy) |" in table(
         ["A-01"], {"A-01": ["`test_x` (tests/tidy)"]}
     )
-    assert "| N-01 | not built: " in table(["N-01"], {})
+    for id_ in list(NOT_BUILT)[:1]:
+        assert f"| {id_} | not built: " in table([id_], {})
     assert "| B-18 | decided otherwise: " in table(["B-18"], {})
     assert table(["F-35"], {"F-35": ["`test_x` (tests/tidy)"]}).endswith(
         f"| F-35 | decided otherwise: {DECIDED['F-35']}; tests: `test_x` (tests/tidy) |\n"

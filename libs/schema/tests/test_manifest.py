@@ -42,6 +42,8 @@ DURABLE = {
 }
 NOTICES = {
     "budget.set",
+    "revert.requested",
+    "revert.failed",
     "session.created",
     "session.archived",
     "session.unarchived",
@@ -65,6 +67,7 @@ NOTICES = {
 }
 PRIVATE = {
     "title.requested",
+    "revert.begun",
     "execution.claimed",
     "execution.released",
     "attempt.dispatched",

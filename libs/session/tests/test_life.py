@@ -42,11 +42,13 @@ from fairlead_session.input.admission import admit
 from fairlead_session.input.pending_shells import start_shells
 from fairlead_session.next_move import (
     AwaitCalls,
+    CommitRevert,
     Compact,
     DrainLimits,
     EndStep,
     InitialiseContext,
     Rest,
+    ServeRevert,
     SettleInterrupted,
     StartShells,
     Stop,
@@ -146,8 +148,10 @@ class Life:
                 self._write(*start_shells(shells))
             case AwaitCalls(calls=(call, *_)):
                 self._run_command(call)
-            case Stop() | AwaitCalls():
-                raise AssertionError("nobody interrupts these lives, and their calls are open")
+            case Stop() | AwaitCalls() | ServeRevert() | CommitRevert():
+                raise AssertionError(
+                    "nobody interrupts or reverts these lives, and their calls are open"
+                )
         return False
 
     def _turn(self, move: TakeTurn) -> None:

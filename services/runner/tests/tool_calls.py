@@ -20,6 +20,8 @@ from services.runner.tests.conftest import (
 
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
 
+WRITE = READ.model_copy(update={"name": "write", "retry": "once", "revision": "write@1"})
+
 
 def call_reply(*ids: str, tool: str = "read") -> Response:
     tool_calls = [
@@ -43,9 +45,9 @@ def tool_succeeded(event: SessionEvent, call: str = "c1") -> ToolSucceeded:
     )
 
 
-def offer_tool(world: World) -> None:
+def offer_tool(world: World, tool: ToolInfo = READ) -> None:
     """Let the tools service offer one tool."""
-    body = json.dumps({"data": ToolCatalog(tools=(READ,)).wire()}).encode()
+    body = json.dumps({"data": ToolCatalog(tools=(tool,)).wire()}).encode()
 
     async def answer(_body: bytes) -> bytes:
         return body

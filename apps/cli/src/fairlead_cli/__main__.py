@@ -32,6 +32,8 @@ COMMANDS: Final = {
     "reply": CommandEntry("session.reply", "answer a permission or a question"),
     "interrupt": CommandEntry("session.interrupt", "stop a session's work and keep its inbox"),
     "resume": CommandEntry("session.resume", "run at least one turn of a session"),
+    "undo": CommandEntry("session.undo", "take the last prompt and its file changes back"),
+    "redo": CommandEntry("session.redo", "bring back what the last undo took"),
     "cancel": CommandEntry("session.cancel", "withdraw one pending input"),
     "export": CommandEntry("session.export", "write sessions to a file that can be verified"),
     "import": CommandEntry("session.import_file", "bring the sessions of an exported file here"),

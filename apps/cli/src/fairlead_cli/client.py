@@ -14,6 +14,7 @@ from fairlead_llm.sse import FrameTooLarge
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.quota import TenantUsageReport
 from fairlead_schema.errors import WireError
+from fairlead_schema.events.revert import RevertState
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.permission import PermissionRequest, QuestionRequest, Reply
 from fairlead_schema.prompt import Delivery, PromptOptions, Receipt
@@ -22,6 +23,7 @@ from fairlead_schema.session_info import SessionInfo
 
 TIMEOUT_S: Final = 30.0
 CONNECT_S: Final = 5.0
+REVERT_S: Final = 90.0
 # A live stream is silent for at most one heartbeat, so three mean that it is dead.
 LOG_HEADER: Final = "fairlead-log"
 SILENCE_S: Final = 45.0
@@ -128,6 +130,23 @@ class Client:
         path = f"/api/session/{session_id}/message"
         items = await self._data("GET", path, params={"order": "asc", "limit": 200})
         return list(items)
+
+    async def active_messages(self, session_id: SessionId) -> list[dict[str, Any]]:
+        """The messages since the last compaction, oldest first."""
+        return list(await self._data("GET", f"/api/session/{session_id}/context"))
+
+    async def stage_revert(
+        self, session_id: SessionId, message_id: MessageId, *, files: bool
+    ) -> RevertState:
+        """Go back to a message, and change files back."""
+        body = {"messageID": message_id, "files": files}
+        path = f"/api/session/{session_id}/revert/stage"
+        state = await self._data("POST", path, json=body, timeout=REVERT_S)
+        return RevertState.model_validate(state)
+
+    async def clear_revert(self, session_id: SessionId) -> None:
+        """Undo the staged revert."""
+        await self._send("POST", f"/api/session/{session_id}/revert/clear", timeout=REVERT_S)
 
     async def history(
         self, session_id: SessionId, *, after: int = 0

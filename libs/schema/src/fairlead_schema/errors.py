@@ -15,6 +15,7 @@ Refused
 ├── AttachmentNotFound    404  the session has stored no such attachment
 ├── ProviderNotFound      404  configure the provider in fairlead.toml
 ├── Conflict              409  the id is in use for something else: use a new id
+├── RevertRefused         409  the files cannot change back: the message says why
 ├── ReplayConflict        409  what is here stands against the import: `kind` says what
 ├── CursorExpired         410  the log was restored after the cursor: start again
 ├── PayloadTooLarge       413  send less, or send a reference
@@ -165,6 +166,15 @@ class Conflict(Refused):
         super().__init__(f"{reason}: {resource}", resource=resource)
 
 
+class RevertRefused(Refused):
+    """A revert that changed nothing."""
+
+    tag, status = "RevertRefusedError", 409
+
+    def __init__(self, reason: str, session_id: SessionId) -> None:
+        super().__init__(reason, session_id=session_id)
+
+
 class InvalidExport(Refused):
     """An export that cannot be used. Nothing of it was written."""
 
@@ -246,6 +256,7 @@ _BY_TAG: dict[str, type[Refused]] = {
         AttachmentNotFound,
         ProviderNotFound,
         Conflict,
+        RevertRefused,
         InvalidExport,
         ReplayConflict,
         CursorExpired,

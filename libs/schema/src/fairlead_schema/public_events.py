@@ -27,6 +27,8 @@ _NOTICE_TYPES: Final = {
     "question.replied": "question.v2.replied",
     "question.rejected": "question.v2.rejected",
 }
+# How a failure arrived, and which inputs a revert withdrew: only services need to know.
+_HIDDEN: Final = ("raised", "withdrawn")
 _ASKS: Final = frozenset({PermissionAsked, QuestionAsked})
 
 
@@ -75,7 +77,8 @@ def raw_event_json(
     if kind is PromptPromoted:
         data["timestamp"] = data.pop("created")
         data["delivery"] = delivery
-    data.pop("raised", None)  # Only services need to know how a failure arrived.
+    for name in _HIDDEN:
+        data.pop(name, None)
     if kind in _ASKS:
         data |= data.pop("request")
         # Only services need to know whose rules decide.

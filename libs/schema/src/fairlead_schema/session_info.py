@@ -1,7 +1,7 @@
 """A session as readers see it."""
 
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.events.session import RevertState
+from fairlead_schema.events.revert import RevertState
 from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model

@@ -158,6 +158,11 @@ def tool_catalog(pool: str) -> str:
     return f"{ROOT}.tooling.{pool}"
 
 
+def file_snapshot(pool: str, act: str) -> str:
+    """The subject on which the tools service of a pool takes snapshots of files, or restores them."""
+    return f"{ROOT}.files.{pool}.{act}"
+
+
 def tenant_usage(tenant: TenantId) -> str:
     """The subject on which the projector answers how much a tenant has used."""
     return f"{ROOT}.spending.{tenant}"

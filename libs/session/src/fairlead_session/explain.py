@@ -37,6 +37,7 @@ Code: TypeAlias = (
         "turn-owed",
         "compaction",
         "shell",
+        "revert",
         "unreadable",
         "import",
         "imported",
@@ -240,6 +241,8 @@ def _doing(session: Session) -> tuple[Code, str]:
         return "calls", "it is about to park, for every open call waits for a person"
     if session.calls:
         return "calls", f"{len(ready_calls(session))} tool calls are running"
+    if session.execution.revert_requested:
+        return "revert", "it changes files back as asked"
     if session.execution.compaction_requested:
         return "compaction", "it compacts its history as asked"
     if session.turn.attempt is not None:
@@ -250,6 +253,8 @@ def _doing(session: Session) -> tuple[Code, str]:
 def _work(session: Session) -> tuple[Code, str]:
     if session.turn.attempt is not None:
         return "left-behind", "A turn that its runner left behind"
+    if session.execution.revert_requested:
+        return "revert", "A revert that was asked for"
     if session.inbox.pending:
         count = len(session.inbox.pending)
         return "pending-input", f"{count} pending input{'s' if count > 1 else ''}"

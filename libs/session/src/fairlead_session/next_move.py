@@ -68,6 +68,16 @@ class SettleInterrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class ServeRevert:
+    """Somebody asked to stage or to clear a revert, and nothing is open: change the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRevert:
+    """Work begins again after a staged revert: what came after the boundary leaves first."""
+
+
+@dataclass(frozen=True, slots=True)
 class InitialiseContext:
     """The session has no epoch: observe every source before any input is promoted."""
 
@@ -109,6 +119,8 @@ Move: TypeAlias = (
     | StartShells
     | EndStep
     | SettleInterrupted
+    | ServeRevert
+    | CommitRevert
     | Compact
     | InitialiseContext
     | TakeTurn
@@ -126,6 +138,15 @@ def next_move(
 
     `opening` is the queued input that this drain was about to promote when the log moved.
     """
+    move = _next_move(session, limits, opening)
+    begins = isinstance(move, InitialiseContext | TakeTurn | StartShells) or move == Compact(
+        "manual"
+    )
+    return CommitRevert() if begins and _is_revert_staged(session) else move
+
+
+def _next_move(session: Session, limits: DrainLimits, opening: MessageId | None) -> Move:
+    """The next move of a session without a staged revert."""
     open_work = _open_work(session, limits)
     if open_work is not None:
         return open_work
@@ -155,10 +176,14 @@ def next_move(
 def next_inputs(
     session: Session, *, steers_max: int = STEERS_MAX, opening: MessageId | None = None
 ) -> tuple[PendingInput, ...]:
-    """The inputs that the next turn promotes."""
+    """The inputs that the next turn promotes. What came before a staged revert leaves with its messages."""
     if _rebuilds_turn(session):
         return ()
-    return eligible_inputs(session, steers_max=steers_max, opening=opening)
+    inputs = eligible_inputs(session, steers_max=steers_max, opening=opening)
+    if not _is_revert_staged(session):
+        return inputs
+    staged_seq = session.revert.staged_seq or 0
+    return tuple(item for item in inputs if item.admitted_seq > staged_seq)
 
 
 def _rebuilds_turn(session: Session) -> bool:
@@ -179,6 +204,8 @@ def _open_work(session: Session, limits: DrainLimits) -> Move | None:
         return (
             EndStep(session.turn.attempt) if finished else SettleInterrupted(session.turn.attempt)
         )
+    if session.revert.requested is not None:
+        return ServeRevert()
     if own_shells(session):
         return StartShells(own_shells(session))
     return None
@@ -198,7 +225,8 @@ def is_moving(session: Session) -> bool:
         or execution.compaction_requested
         or execution.shell_requested
     )
-    return (requested and not waits_for_people(session)) or session.execution.interrupted
+    moves = execution.interrupted or execution.revert_requested
+    return (requested and not waits_for_people(session)) or moves
 
 
 def wake_has_work(session: Session) -> bool:
@@ -217,6 +245,10 @@ def starts_work(session: Session) -> bool:
     """Whether a wake makes a session begin that does not run now. Stopping one is no beginning."""
     execution = session.execution
     return execution.owner is None and not execution.interrupted and wake_has_work(session)
+
+
+def _is_revert_staged(session: Session) -> bool:
+    return session.profile is not None and session.profile.revert is not None
 
 
 def _rest_by_limit(session: Session, limits: DrainLimits, *, fresh: bool) -> Rest | None:

@@ -35,6 +35,7 @@ from fairlead_ingest.verbs.profile.delete import delete
 from fairlead_ingest.verbs.profile.get import get
 from fairlead_ingest.verbs.profile.model import model
 from fairlead_ingest.verbs.profile.move import move
+from fairlead_ingest.verbs.revert import revert
 from fairlead_ingest.verbs.transfer.check import check
 from fairlead_ingest.verbs.transfer.claim import claim
 from fairlead_ingest.verbs.transfer.output import store_output
@@ -83,6 +84,9 @@ class Ingest:
         self._serve("session.delete", delete)
         self._serve("session.compact", compact)
         self._serve("session.budget", budget)
+        self._serve("revert.stage", revert.stage)
+        self._serve("revert.clear", revert.clear)
+        self._serve("revert.commit", revert.commit)
         self._serve("session.pending", pending)
         self._serve("session.get", get)
         self._serve("session.shell", shell)

@@ -13,11 +13,13 @@ from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
     RevertCommitted,
+    RevertFailed,
+    RevertRequested,
     RevertStaged,
     SessionCreated,
     StepStarted,
 )
-from fairlead_schema.events.session import RevertState
+from fairlead_schema.events.revert import RevertState
 from fairlead_schema.location import LocationRef
 from fairlead_schema.message import UserMessage
 from fairlead_schema.prompt import Prompt
@@ -95,6 +97,38 @@ def test_a_committed_revert_cuts_after_its_boundary_and_clears_the_stage(
 
     changes = fold(log_builder.commit(AT, RevertCommitted(message_id="msg_1")), sessions=sessions)
 
-    assert changes.truncations == [("default", "ses_1", 3, 7)]
+    assert changes.truncations == [("default", "ses_1", 3, 7, None)]
     assert (changes.sessions[AT].revert, changes.sessions[AT].pending) == (None, 0)
     assert list(sessions[AT].messages) == ["msg_1"]
+
+
+def test_an_input_after_the_stage_survives_the_commit(log_builder: "LogBuilder") -> None:
+    """N-08, N-10: only the inputs that the commit names leave the inbox."""
+    stage = RevertStaged(revert=RevertState(message_id="msg_1"))
+    sessions: dict[Address, ProjectedSession] = {}
+    fold(
+        log_builder.commit(AT, CREATED, admission("msg_1"), promotion("msg_1"), STARTED),
+        log_builder.commit(AT, admission("msg_2"), stage, admission("msg_3")),
+        sessions=sessions,
+    )
+
+    committed = RevertCommitted(message_id="msg_1", withdrawn=("msg_2",))
+    changes = fold(log_builder.commit(AT, committed), sessions=sessions)
+
+    assert changes.truncations == [("default", "ses_1", 3, 8, ["msg_2"])]
+    assert list(sessions[AT].pending) == ["msg_3"]
+    assert changes.sessions[AT].pending == 1
+
+
+def test_a_requested_revert_moves_the_session_until_it_ends(log_builder: "LogBuilder") -> None:
+    """The sweep finds a request that nobody serves, as it finds a compaction."""
+    sessions: dict[Address, ProjectedSession] = {}
+    requested = RevertRequested(action="stage", message_id="msg_1")
+    fold(log_builder.commit(AT, CREATED, requested), sessions=sessions)
+    row = sessions[AT].row
+    assert (row.owed, row.work_requested) == (True, True)
+
+    fold(log_builder.commit(AT, RevertFailed(reason="no git")), sessions=sessions)
+
+    row = sessions[AT].row
+    assert (row.owed, row.work_requested) == (False, False)

@@ -260,6 +260,7 @@ def test_every_event_that_makes_a_message_is_transcribed() -> None:
         "input.edited",
         "prompt.admitted",
         "revert.committed",
+        "revert.requested",
         "shell.requested",
         "tool.deferred",
         "tool.started",

@@ -10,6 +10,7 @@ from fairlead_eventlog.session_writer import SessionWriter
 from fairlead_eventlog.slots import Slots
 from fairlead_llm.transport import Clients
 from fairlead_runner.calls.catalogs import Catalogs
+from fairlead_runner.file_snapshot_client import FileSnapshotClient
 from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tenant_usage import TenantUsageReader
 from fairlead_runner.transforms.chain import TransformChain
@@ -40,6 +41,7 @@ class RunnerContext:
     settings: RunnerSettings
     catalogs: Catalogs
     observer: ContextObserver
+    file_snapshots: FileSnapshotClient
     tenant_usage: TenantUsageReader
     turn_quota: RunningQuota
     places: Slots
@@ -91,6 +93,7 @@ def build_context(
         settings=settings,
         catalogs=catalogs,
         observer=ContextObserver(eventlog, catalogs, pool=pool, timeout_s=timeout_s),
+        file_snapshots=FileSnapshotClient(eventlog, settings),
         tenant_usage=TenantUsageReader(eventlog, settings),
         places=Slots(config.runner.sessions_max),
         turn_quota=RunningQuota(

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from starlette.applications import Starlette
 
+from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.connect import connect
@@ -44,6 +45,7 @@ from fairlead_tools.context.registered import RegisteredSources
 from fairlead_tools.context.source_verbs import SourceVerbs
 from fairlead_tools.context.sources.files import expand_home
 from fairlead_tools.context.web_pages import fallback_directory
+from fairlead_tools.file_snapshots.service import FileSnapshots
 from fairlead_tools.files.private import PRIVATE
 from fairlead_tools.location_files.browser import LocationFiles
 from fairlead_tools.private_directory import PrivateDirectory, open_private_directory
@@ -85,6 +87,9 @@ class ToolsService:
         pool = settings.pool
         views = LocationViews(self.observer, self._offered_tools)
         self.server.serve_thin("observe", subjects.observe(pool), views.look)
+        self.file_snapshots = FileSnapshots(settings.config, self.private.snapshots)
+        for act, answer in self.file_snapshots.acts.items():
+            self.server.serve_thin(f"files.{act}", subjects.file_snapshot(pool, act), answer)
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
         self.server.serve("lookup", subjects.look_up(pool), self._look_up)
         SourceVerbs(self.observer).serve(self.server)
@@ -113,10 +118,7 @@ class ToolsService:
             await eventlog.liveness.start_answering(self._worker_id)
             config = self._settings.config
             self._taker = AttachmentTaker(config, eventlog, self._servers.read_resource)
-            self.observer.registered_sources = RegisteredSources(eventlog, config.context.timeout_s)
-            await self.observer.registered_sources.watch()
-            self.transforms.connect(eventlog)
-            self.files.approvals = eventlog.approvals
+            await self._connect_parts(eventlog)
             worker = ToolWorker(
                 self._worker_id,
                 eventlog,
@@ -133,6 +135,7 @@ class ToolsService:
                 verbs.TOOL_VERBS,
                 ToolVerbs(records, self.registry, worker.lifecycle, eventlog.client_consumers),
             )
+            self.file_snapshots.read_session = worker.lifecycle.read
             self._offer_subagents(worker.lifecycle.subagents)
             await self.server.start()
             worker_task = asyncio.create_task(worker.run())
@@ -143,7 +146,7 @@ class ToolsService:
             cleaning_task = asyncio.create_task(
                 supervise(
                     "removal of old session files",
-                    partial(keep_clean, self.private, eventlog.log),
+                    partial(keep_clean, self.private, eventlog.log, config.tools),
                     report=report,
                 )
             )
@@ -154,7 +157,16 @@ class ToolsService:
                 await worker.shutdown()
                 await cancel_and_wait(heartbeat_task, cleaning_task)
                 await self.server.stop()
+                await self.file_snapshots.close()
                 await self.observer.close()
+
+    async def _connect_parts(self, eventlog: EventLog) -> None:
+        """Give the log to everything that answers questions about locations."""
+        timeout_s = self._settings.config.context.timeout_s
+        self.observer.registered_sources = RegisteredSources(eventlog, timeout_s)
+        await self.observer.registered_sources.watch()
+        self.transforms.connect(eventlog)
+        self.files.approvals = eventlog.approvals
 
     def _offer_subagents(self, subagents: Subagents) -> None:
         """Offer the tool that gives work to sub-agents, if any agent may be one."""

@@ -20,6 +20,15 @@ LOCATION_LOOKS: Final = Counter(
     ("from",),
 )
 WATCHES: Final = Gauge("fairlead_watches", "Files and directories that this worker watches.")
+SNAPSHOT_SECONDS: Final = Histogram(
+    "fairlead_file_snapshot_seconds",
+    "How long one snapshot of a location's files took.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+SNAPSHOTS_FAILED: Final = Counter(
+    "fairlead_file_snapshots_failed",
+    "Snapshots of files that failed: their steps cannot be reverted.",
+)
 SOURCES_UNAVAILABLE: Final = Counter(
     "fairlead_sources_unavailable",
     "Context sources that could not be observed; those of other services count as `plugin`.",

@@ -1,4 +1,4 @@
-"""The private directory of a worker: spools, and the temporary directory of each session.
+"""The private directory of a worker: spools, file snapshots, and the temporary directory of each session.
 
 Only the worker's user may enter it. Tools are kept out by their path guard and by the sandbox.
 """
@@ -47,6 +47,10 @@ class PrivateDirectory:
     @property
     def sessions(self) -> Path:
         return self.root / "sessions"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.root / "snapshots"
 
     def session_directory(self, at: Address) -> Path:
         """The temporary directory of a session, made if it is missing. Commands keep files there."""

@@ -154,7 +154,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.publish(f"{ROOT}.app.*.>")
     + may.take(TIMERS.name, "due")
     + may.publish(f"{ROOT}.timer.*.*.*", *TOOLS.subjects, f"{ROOT}.delta.*.*")
-    + may.publish(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", f"{ROOT}.attach.*")
+    + may.publish(f"{ROOT}.observe.*", f"{ROOT}.tooling.*", f"{ROOT}.attach.*", f"{ROOT}.files.*.*")
     + _READ_ATTACHMENTS
     + may.subscribe(f"{ROOT}.open.*")
     + _ASK_TOTALS
@@ -173,6 +173,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _ASK_TOTALS
     + may.subscribe(
         *(f"{ROOT}.{asked}.*" for asked in ("observe", "tooling", "attach", "lookup")),
+        f"{ROOT}.files.*.*",
         TOOLS_CHANGED,
         SOURCES_CHANGED,
     )

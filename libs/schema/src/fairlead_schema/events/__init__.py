@@ -46,14 +46,19 @@ from fairlead_schema.events.input import (
     ShellStarted,
     SyntheticAdded,
 )
+from fairlead_schema.events.revert import (
+    RevertBegun,
+    RevertCleared,
+    RevertCommitted,
+    RevertFailed,
+    RevertRequested,
+    RevertStaged,
+)
 from fairlead_schema.events.session import (
     AgentSwitched,
     BudgetSet,
     ChildFinished,
     ModelSwitched,
-    RevertCleared,
-    RevertCommitted,
-    RevertStaged,
     SessionArchived,
     SessionCreated,
     SessionMoved,
@@ -95,6 +100,9 @@ SessionEvent: TypeAlias = (
     | AgentSwitched
     | ModelSwitched
     | SessionMoved
+    | RevertRequested
+    | RevertBegun
+    | RevertFailed
     | RevertStaged
     | RevertCleared
     | RevertCommitted
@@ -188,8 +196,11 @@ __all__ = [
     "ReasoningEnded",
     "ReasoningStarted",
     "ResumeRequested",
+    "RevertBegun",
     "RevertCleared",
     "RevertCommitted",
+    "RevertFailed",
+    "RevertRequested",
     "RevertStaged",
     "SessionArchived",
     "SessionCreated",

@@ -1,12 +1,11 @@
-"""Events of the session itself: creation, switches, moves, archive, reverts."""
+"""Events of the session itself: creation, switches, moves, archive."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import AttemptId, MessageId, SessionId
 from fairlead_schema.location import LocationRef
-from fairlead_schema.model import Model
 
 
 class SessionCreated(Event):
@@ -107,37 +106,3 @@ class SessionMoved(Event):
     type: ClassVar[str] = "moved"
     location: LocationRef
     subdirectory: str | None = None
-
-
-class RevertedFile(Model):
-    """One file that a revert changes back."""
-
-    path: str
-    status: Literal["added", "modified", "deleted"]
-    additions: int
-    deletions: int
-    patch: str
-
-
-class RevertState(Model):
-    """A staged revert: the message to go back to, and the files that change back."""
-
-    message_id: MessageId
-    part_id: str | None = None
-    snapshot: str | None = None
-    diff: str | None = None
-    files: tuple[RevertedFile, ...] | None = None
-
-
-class RevertStaged(Event):
-    type: ClassVar[str] = "revert.staged"
-    revert: RevertState
-
-
-class RevertCleared(Event):
-    type: ClassVar[str] = "revert.cleared"
-
-
-class RevertCommitted(Event):
-    type: ClassVar[str] = "revert.committed"
-    message_id: MessageId

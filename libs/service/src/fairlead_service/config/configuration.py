@@ -146,6 +146,12 @@ class Config(Section):
         """The directory of a tenant's sessions that name none, if one is configured."""
         return self._tenant_location(tenant).default or self.location.default
 
+    def snapshots(self, tenant: TenantId) -> bool:
+        """Whether steps of a tenant's sessions take snapshots of files: its own setting, else the general one."""
+        own = self._tenant_location(tenant).snapshots
+        chosen = self.location.snapshots if own is None else own
+        return chosen is not False
+
     def _tenant_location(self, tenant: TenantId) -> LocationConfig:
         settings = self.tenant.get(tenant)
         return LocationConfig() if settings is None else settings.location

@@ -179,6 +179,8 @@ class ToolsConfig(Section):
     media_bytes_max: int = Field(default=4 * 1024 * 1024, gt=0)
     spool_bytes_max: int = Field(default=64 * 1024 * 1024, gt=0)
     spool_dir: str | None = None
+    snapshot_days: float = Field(default=14.0, gt=0)
+    snapshot_bytes_max: int = Field(default=2 * 1024**3, gt=0)
     shell: str = "/bin/sh"
     environment: tuple[str, ...] = ()
     sandbox: Literal["auto", "bwrap", "none"] = "auto"
@@ -212,6 +214,7 @@ class LocationConfig(Section):
 
     roots: tuple[Directory, ...] = ()
     default: Directory | None = None
+    snapshots: bool | None = None
 
 
 class AsksConfig(Section):

@@ -143,10 +143,17 @@ def switch_model(session: Session, message_id: MessageId, model: ModelRef) -> Ev
     return (ModelSwitched(message_id=message_id, model=model),)
 
 
-def move(session: Session, location: LocationRef) -> Events:
+@dataclass(frozen=True, slots=True)
+class RevertOpen:
+    """A revert is staged or under way at the old location: its files must be settled first."""
+
+
+def move(session: Session, location: LocationRef) -> Events | RevertOpen:
     """Work in another location, and stop the work at the old one. The same directory is no move."""
     if session.profile is None or session.profile.location.directory == location.directory:
         return ()
+    if session.profile.revert is not None or session.revert.requested is not None:
+        return RevertOpen()
     return (*_stop_running_work(session), SessionMoved(location=location))
 
 

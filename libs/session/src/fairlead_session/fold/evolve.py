@@ -23,6 +23,7 @@ from fairlead_session.fold import (
     usage,
 )
 from fairlead_session.frozen import from_fields
+from fairlead_session.revert.reducers import REDUCERS as REVERT_REDUCERS
 from fairlead_session.state.execution import Execution
 from fairlead_session.state.file_changes import FileChanges, changes_after
 from fairlead_session.state.session import Session
@@ -91,6 +92,7 @@ _PARTS: Final[Mapping[str, Reducers[object]]] = {
     "asks": asks.REDUCERS,
     "todos": {TodoUpdated: _update_todos},
     "read_directories": read_directories.REDUCERS,
+    "revert": REVERT_REDUCERS,
 }
 
 REDUCERS: Final[Mapping[type, tuple[tuple[str, Reducer[object]], ...]]] = {

@@ -21,6 +21,10 @@ from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
     ResumeRequested,
+    RevertCleared,
+    RevertFailed,
+    RevertRequested,
+    RevertStaged,
     SessionEvent,
     ShellEnded,
     ShellRequested,
@@ -174,6 +178,17 @@ def _fail_compaction(execution: Execution, event: CompactionFailed, _seq: int) -
     return replace(execution, compaction_requested=False)
 
 
+def _request_revert(execution: Execution, _event: RevertRequested, _seq: int) -> Execution:
+    """A revert requests no other work, and an interrupt does not end it: it takes a moment only."""
+    return replace(execution, revert_requested=True)
+
+
+def _end_revert(
+    execution: Execution, _event: RevertStaged | RevertCleared | RevertFailed, _seq: int
+) -> Execution:
+    return replace(execution, revert_requested=False)
+
+
 def _promote(execution: Execution, _event: PromptPromoted, _seq: int) -> Execution:
     return replace(execution, owed=True, rest=None, held=False)
 
@@ -289,6 +304,10 @@ REDUCERS: Final[Mapping[type, ExecutionReducer]] = {
     CompactionRequested: _request_compaction,
     CompactionEnded: _end_compaction,
     CompactionFailed: _fail_compaction,
+    RevertRequested: _request_revert,
+    RevertStaged: _end_revert,
+    RevertCleared: _end_revert,
+    RevertFailed: _end_revert,
     PromptPromoted: _promote,
     AttemptDispatched: _dispatch,
     AttemptOverflowed: _overflow,

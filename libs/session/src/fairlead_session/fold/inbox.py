@@ -88,14 +88,21 @@ def _edit(session: Session, event: InputEdited, _recorded: Recorded) -> Inbox:
     return replace(inbox, pending=pending, admissions=admissions)
 
 
-def _revert(session: Session, event: RevertCommitted, _recorded: Recorded) -> Inbox:
-    """Input that was admitted after the boundary leaves with the messages after it."""
+def _revert(session: Session, event: RevertCommitted, recorded: Recorded) -> Inbox:
+    """Input that was admitted after the boundary leaves with the messages, unless it came after the stage."""
     inbox, boundary = session.inbox, revert_seq(session, event)
     if boundary is None:
         return inbox
-    older = tuple(item for item in inbox.pending if item.admitted_seq <= boundary)
-    shells = tuple(shell for shell in inbox.shells if shell.admitted_seq <= boundary)
-    return replace(inbox, pending=older, shells=shells)
+    if event.withdrawn is None:
+        older = tuple(item for item in inbox.pending if item.admitted_seq <= boundary)
+        shells = tuple(shell for shell in inbox.shells if shell.admitted_seq <= boundary)
+        return replace(inbox, pending=older, shells=shells)
+    staged_seq = session.revert.staged_seq or recorded.seq
+    left = tuple(item for item in inbox.pending if item.message_id not in event.withdrawn)
+    shells = tuple(
+        shell for shell in inbox.shells if not boundary < shell.admitted_seq < staged_seq
+    )
+    return replace(inbox, pending=left, shells=shells)
 
 
 def _settle(inbox: Inbox, message_id: MessageId, admission: AdmissionRecord) -> Inbox:

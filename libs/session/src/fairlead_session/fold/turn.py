@@ -127,13 +127,16 @@ def _compact(session: Session, _event: CompactionEnded, _recorded: Recorded) -> 
 
 
 def _call(session: Session, event: ToolCalled, _recorded: Recorded) -> Turn:
-    """Count how often the model makes the same call in a row."""
+    """Count how often the model makes the same call in a row, and note what may change files."""
     turn = session.turn
     if event.provider.executed:
         return turn
     call = call_fingerprint(event.tool, event.input)
     repeats = turn.repeats + 1 if call == turn.last_call else 1
-    return replace(turn, last_call=call, repeats=repeats)
+    attempt = turn.attempt
+    if attempt is not None and event.retry != "pure":
+        attempt = replace(attempt, may_change_files=True)
+    return replace(turn, last_call=call, repeats=repeats, attempt=attempt)
 
 
 def _resume(session: Session, event: ResumeRequested, _recorded: Recorded) -> Turn:

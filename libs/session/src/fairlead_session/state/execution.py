@@ -65,6 +65,7 @@ class Execution:
     work_requested: bool = False
     work_requested_seq: int = 0
     compaction_requested: bool = False
+    revert_requested: bool = False
     interrupt: Interrupt | None = None
     rest: RestState | None = None
     attempt: OpenAttempt | None = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.context import BaselinePart, SnapshotEntry
 from fairlead_schema.events.asks import Todo
-from fairlead_schema.events.session import RevertState
+from fairlead_schema.events.revert import RevertState
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import AttemptId, SessionId
 from fairlead_schema.location import LocationRef
@@ -17,6 +17,7 @@ from fairlead_session.state.execution import Execution
 from fairlead_session.state.file_changes import FileChanges
 from fairlead_session.state.inbox import Inbox
 from fairlead_session.state.model_requests import RequestState
+from fairlead_session.state.revert import Revert
 from fairlead_session.state.transcript import Transcript
 from fairlead_session.state.turn import CompactionProgress, Turn
 from fairlead_session.state.usage import Usage
@@ -87,6 +88,7 @@ class Session:
     todos: tuple[Todo, ...] = ()
     read_directories: tuple[str, ...] = ()
     """Directories in which the session read files, oldest first. Their instructions apply."""
+    revert: Revert = field(default_factory=Revert)
 
     @property
     def is_incomplete(self) -> bool:

@@ -40,6 +40,8 @@ class Attempt:
     generation: int
     started: bool = False
     open_texts: tuple[str, ...] = ()
+    may_change_files: bool = False
+    """Whether the step made a local call that is not `pure`."""
     finished: FinishedStream | None = None
     overflow: Overflow | None = None
     estimate: int | None = None

@@ -66,6 +66,8 @@ class TurnStream:
     finish: StepFinish | None = None
     offer: Offer = field(default_factory=Offer)
     attempt_id: AttemptId = "att_unnamed"
+    snapshot: str | None = None
+    """The files before the step, if there is a snapshot of them."""
     _blocks: StreamBlocks = field(init=False)
     _calls: StreamCalls = field(init=False)
     _texts: list[str] = field(default_factory=list)
@@ -140,6 +142,8 @@ class TurnStream:
             cost=price,
             tokens=usage,
             output=output,
+            snapshot=self.snapshot,
+            files=None if self.snapshot is None else (),
         )
         return (*before, ended)
 
@@ -177,7 +181,10 @@ class TurnStream:
         self.started = True
         return (
             StepStarted(
-                assistant_message_id=self.assistant_message_id, agent=self.agent, model=self.model
+                assistant_message_id=self.assistant_message_id,
+                agent=self.agent,
+                model=self.model,
+                snapshot=self.snapshot,
             ),
         )
 

@@ -26,6 +26,7 @@ from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
     ResumeRequested,
+    RevertCommitted,
     SessionCreated,
     SessionEvent,
     SessionPurged,
@@ -74,7 +75,7 @@ class InboxRules:
     """Every input is admitted once and promoted at most once, in order within its delivery."""
 
     kinds: ClassVar[EventKinds] = frozenset(
-        {PromptAdmitted, PromptPromoted, InputCancelled, InputEdited}
+        {PromptAdmitted, PromptPromoted, InputCancelled, InputEdited, RevertCommitted}
     )
 
     def __init__(self) -> None:
@@ -93,6 +94,8 @@ class InboxRules:
                 if self.pending.pop(id_, None) is None:
                     yield "pending-only", f"{id_} is cancelled and not pending"
                 self._ended[id_] = "cancelled"
+            case RevertCommitted():
+                yield from self._check_withdrawn(event.withdrawn or ())
             case InputEdited(message_id=id_):
                 if id_ not in self.pending:
                     yield "pending-only", f"{id_} is edited and not pending"
@@ -100,6 +103,12 @@ class InboxRules:
                     self.pending[id_] = event.delivery
             case _:
                 pass
+
+    def _check_withdrawn(self, ids: tuple[MessageId, ...]) -> Findings:
+        for id_ in ids:
+            if self.pending.pop(id_, None) is None:
+                yield "pending-only", f"{id_} is withdrawn by a revert and not pending"
+            self._ended[id_] = "withdrawn"
 
     def _check_promoted(self, id_: MessageId) -> Findings:
         delivery = self.pending.get(id_)

@@ -276,11 +276,16 @@ def _apply_revert(
     boundary = session.messages.get(event.message_id)
     if boundary is None:
         return
-    changes.truncations.append(Truncation(*at, boundary.seq, recorded.seq))
+    withdrawn = None if event.withdrawn is None else list(event.withdrawn)
+    changes.truncations.append(Truncation(*at, boundary.seq, recorded.seq, withdrawn))
     session.messages = {
         id_: row for id_, row in session.messages.items() if row.seq <= boundary.seq
     }
-    session.pending = {id_: seq for id_, seq in session.pending.items() if seq <= boundary.seq}
+    session.pending = {
+        id_: seq
+        for id_, seq in session.pending.items()
+        if (seq <= boundary.seq if withdrawn is None else id_ not in withdrawn)
+    }
     session.row.pending = len(session.pending)
 
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from pydantic_core import to_json
 
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.events.session import RevertState
+from fairlead_schema.events.revert import RevertState
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.message import AssistantMessage, Message
@@ -144,6 +144,8 @@ class Truncation(NamedTuple):
     session_id: SessionId
     boundary_seq: int
     revert_seq: int
+    withdrawn: list[MessageId] | None = None
+    """The pending inputs that leave. None: all that came after the boundary."""
 
 
 @dataclass(slots=True)

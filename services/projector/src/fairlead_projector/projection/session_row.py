@@ -118,7 +118,9 @@ def _evolve_execution(row: SessionRow, event: SessionEvent, recorded: Recorded) 
 def _set_execution(row: SessionRow, execution: Execution) -> None:
     before, row.execution = row.execution, execution
     row.owner = None if execution.owner is None else execution.owner.runner
-    requested = execution.compaction_requested or execution.shell_requested
+    requested = (
+        execution.compaction_requested or execution.shell_requested or execution.revert_requested
+    )
     row.owed = execution.owed or execution.attempt is not None or requested
     row.work_requested = execution.work_requested or requested
     row.interrupted, row.rested = execution.interrupted, execution.rested

@@ -23,7 +23,7 @@ from fairlead_projector.projection.session_row import EXECUTION_EVENT_TYPES, fol
 from fairlead_projector.restore import ReaderMark
 from fairlead_schema import subjects
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.events.session import RevertState
+from fairlead_schema.events.revert import RevertState
 from fairlead_schema.message import MESSAGE
 from fairlead_schema.record import Recorded, RecordError, decode_event
 from fairlead_schema.session_info import ChildrenUsage, ModelUsage

@@ -8,6 +8,7 @@ from typing import assert_never
 from fairlead_eventlog.process_life import Nudge
 from fairlead_runner.drain.call_wait import CallWait
 from fairlead_runner.drain.drain_context import open_drain
+from fairlead_runner.drain.revert_server import RevertServer
 from fairlead_runner.drain.staged_writer import StagedWriter, StaleDecision
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.subagents import interrupt_children
@@ -22,11 +23,13 @@ from fairlead_session.execution.retry import retry_wait_s
 from fairlead_session.input.pending_shells import drop_shells, start_shells
 from fairlead_session.next_move import (
     AwaitCalls,
+    CommitRevert,
     Compact,
     EndStep,
     InitialiseContext,
     Move,
     Rest,
+    ServeRevert,
     SettleInterrupted,
     StartShells,
     Stop,
@@ -54,6 +57,7 @@ class Drain:
         self._boundary = Boundary(context, writer)
         self._compactor = Compactor(context, writer, parts.waiter.nudged)
         self._conclusion = TurnConclusion(parts)
+        self._reverts = RevertServer(parts)
         self._turns = TurnRunner(parts, self._boundary, self._compactor, self._conclusion)
 
     def shutdown(self) -> None:
@@ -112,8 +116,13 @@ class Drain:
                 await self._writer.commit()
                 return False
             case EndStep(attempt=attempt):
-                self._writer.stage(*end_step(attempt))
+                files = await self._context.file_snapshots.end_step(
+                    self._writer.at, self._writer.session, attempt
+                )
+                self._writer.stage(*end_step(attempt, files))
                 return False
+            case ServeRevert() | CommitRevert():
+                return await self._reverts.make(move)
             case SettleInterrupted(attempt=attempt):
                 self._recover(attempt)
                 return False

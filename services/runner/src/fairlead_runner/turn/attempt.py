@@ -47,12 +47,14 @@ class ProviderAttempt:
         target: ModelTarget,
         prepared: PreparedRequest,
         event_writer: EventWriter,
+        files_before: asyncio.Task[str | None],
     ) -> None:
         self._writer = writer
         self._attempt = attempt
         self._target = target
         self._request = prepared.request
         self._event_writer = event_writer
+        self._files_before = files_before
         self.turn_stream = TurnStream(
             attempt.assistant_message_id,
             attempt.agent,
@@ -92,7 +94,7 @@ class ProviderAttempt:
             raise
         finally:
             # After any error, the stream must not go on writing.
-            await cancel_and_wait(streaming)
+            await cancel_and_wait(streaming, self._files_before)
 
     async def _interrupt(self) -> tuple[SessionEvent, ...]:
         """Close the output as it stands."""
@@ -110,6 +112,9 @@ class ProviderAttempt:
                         if outcome is not None:
                             return outcome
                         end = "answered" if event.in_stream else "failed"
+                    if not self.turn_stream.started:
+                        # The request left long ago. No call starts before its step has started.
+                        self.turn_stream.snapshot = await self._files_before
                     events, delta = self.turn_stream.receive(self._explain(event))
                     self._event_writer.write_soon(events)
                     if delta is not None:

@@ -1,5 +1,6 @@
 """Takes a provider turn: resolve the model, cross the boundary, stream, conclude."""
 
+import asyncio
 import logging
 
 import httpx
@@ -78,7 +79,12 @@ class TurnRunner:
         attempt, ratios = durable.turn.attempt, durable.requests.token_ratios
         assert attempt is not None, "the boundary was just committed"
         event_writer = self._drain.event_writer(attempt.generation)
-        provider = ProviderAttempt(self._writer, attempt, target, prepared, event_writer)
+        files_before = asyncio.create_task(
+            context.file_snapshots.capture(self._writer.at, durable), name="files before a step"
+        )
+        provider = ProviderAttempt(
+            self._writer, attempt, target, prepared, event_writer, files_before
+        )
         nudged = self._drain.waiter.nudged
         watch = InterruptWatch(context, self._writer, attempt.generation, nudged)
         at = self._writer.at

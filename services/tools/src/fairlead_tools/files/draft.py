@@ -18,7 +18,9 @@ NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
-def write_draft(parent: int, text: bytes, like: os.stat_result | None) -> Iterator[str]:
+def write_draft(
+    parent: int, text: bytes, like: os.stat_result | None, *, sync: bool = True
+) -> Iterator[str]:
     """Write new bytes to disk and yield a path to them, which is gone after the block."""
     descriptor, draft = _create_draft(parent)
     try:
@@ -27,7 +29,8 @@ def write_draft(parent: int, text: bytes, like: os.stat_result | None) -> Iterat
             file.flush()
             if like is not None:
                 _copy_owner_and_mode(descriptor, like)
-            os.fsync(descriptor)
+            if sync:
+                os.fsync(descriptor)
             yield draft
     finally:
         if not draft.startswith(_FILES):

@@ -109,7 +109,7 @@ MOVE = Operation(
     answer=None,
     status=204,
     commands=True,
-    errors=_ERRORS,
+    errors=(Conflict, *_ERRORS),
 )
 
 BUDGET = Operation(

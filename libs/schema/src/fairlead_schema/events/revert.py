@@ -1,0 +1,78 @@
+"""Events of a revert: a request, the restore that it begins, and how both end."""
+
+from typing import ClassVar, Literal, TypeAlias
+
+from fairlead_schema.events.event import Event, Visibility
+from fairlead_schema.ids import MessageId
+from fairlead_schema.model import Model
+
+RevertAction: TypeAlias = Literal["stage", "clear"]
+
+
+class RevertedFile(Model):
+    """One file that a revert changes back."""
+
+    path: str
+    status: Literal["added", "modified", "deleted"]
+    additions: int
+    deletions: int
+    patch: str
+
+
+class RevertState(Model):
+    """A staged revert: the message to go back to, and the files that change back."""
+
+    message_id: MessageId
+    part_id: str | None = None
+    snapshot: str | None = None
+    diff: str | None = None
+    files: tuple[RevertedFile, ...] | None = None
+
+
+class RevertRequested(Event):
+    """Somebody asked to stage a revert, or to clear the staged one. A runner does it at rest."""
+
+    type: ClassVar[str] = "revert.requested"
+    level: ClassVar[int] = 2
+    visibility: ClassVar[Visibility] = "notice"
+    action: RevertAction
+    message_id: MessageId | None = None
+    files: bool | None = None
+    """False: only the boundary moves, and files that a revert changed go back."""
+
+
+class RevertBegun(Event):
+    """Files are about to change. Whoever finds this open changes them to `target`, however far it came."""
+
+    type: ClassVar[str] = "revert.begun"
+    level: ClassVar[int] = 2
+    visibility: ClassVar[Visibility] = "private"
+    original: str
+    """The files as they were before the first stage."""
+    target: str
+    """The files as they will be."""
+
+
+class RevertFailed(Event):
+    """The request changed nothing: the reason says why, and the files are as they were before it."""
+
+    type: ClassVar[str] = "revert.failed"
+    level: ClassVar[int] = 2
+    visibility: ClassVar[Visibility] = "notice"
+    reason: str
+
+
+class RevertStaged(Event):
+    type: ClassVar[str] = "revert.staged"
+    revert: RevertState
+
+
+class RevertCleared(Event):
+    type: ClassVar[str] = "revert.cleared"
+
+
+class RevertCommitted(Event):
+    type: ClassVar[str] = "revert.committed"
+    message_id: MessageId
+    withdrawn: tuple[MessageId, ...] | None = None
+    """The pending inputs that leave with the messages. Absent: all that came after the boundary."""

@@ -1,0 +1,1 @@
+"""Reverts: what a person may ask, and which files change back."""

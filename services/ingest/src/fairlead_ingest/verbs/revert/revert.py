@@ -1,0 +1,74 @@
+"""`revert.stage`, `revert.clear` and `revert.commit`: go back to a message, return, or make it final.
+
+A request is durable when it is answered. A runner stops the work and lets the tools service change
+the files; the session then shows the staged revert, or why there is none.
+"""
+
+from fairlead_ingest.command_context import CommandContext, Committed, ContextDep
+from fairlead_ingest.verbs.sessions import change, sequence_answer
+from fairlead_schema.commands.revert import RevertReached, StageRevert
+from fairlead_schema.commands.session import SeqReached, SessionCommand
+from fairlead_schema.errors import Conflict, MessageNotFound, RevertRefused
+from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
+from fairlead_session.revert import commands
+from fairlead_session.revert.commands import (
+    BoundaryCompacted,
+    BoundaryUnknown,
+    RevertUnderWay,
+    StageRefusal,
+)
+
+
+async def stage(context: ContextDep, tenant: TenantParam, command: StageRevert) -> RevertReached:
+    """Ask for a revert. Raises MessageNotFound, RevertRefused, Conflict."""
+    at = Address(tenant, command.session_id)
+    message_id, files = command.message_id, command.files
+    decided: Committed | StageRefusal = await change(
+        context, at, lambda session: commands.stage(session, message_id, files=files)
+    )
+    match decided:
+        case BoundaryUnknown():
+            raise MessageNotFound(at.session_id, message_id)
+        case BoundaryCompacted():
+            reason = "A summary has replaced the message, so the session cannot go back to it"
+            raise RevertRefused(reason, at.session_id)
+        case RevertUnderWay():
+            raise _under_way(at)
+        case _:
+            return await _ask_runner(context, at, decided)
+
+
+async def clear(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> RevertReached:
+    """Ask to undo the staged revert. Raises Conflict."""
+    at = Address(tenant, command.session_id)
+    decided = await change(context, at, commands.clear)
+    if isinstance(decided, RevertUnderWay):
+        raise _under_way(at)
+    return await _ask_runner(context, at, decided)
+
+
+async def commit(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> SeqReached:
+    """Remove what came after the boundary, for ever. Raises Conflict."""
+    at = Address(tenant, command.session_id)
+    decided = await change(context, at, commands.commit)
+    if isinstance(decided, RevertUnderWay):
+        raise _under_way(at)
+    return sequence_answer(decided.session)
+
+
+async def _ask_runner(context: CommandContext, at: Address, committed: Committed) -> RevertReached:
+    """Stop what runs, and wake a runner that serves the request."""
+    session = committed.session
+    request = session.revert.requested
+    if request is not None:
+        await context.nudge_owner(at, session)
+        if session.execution.interrupted:
+            context.waker.ensure_stop(at)
+        context.waker.wake(at)
+    seq = None if request is None else request.seq
+    return RevertReached(session_id=session.id, seq=session.seq, request=seq)
+
+
+def _under_way(at: Address) -> Conflict:
+    return Conflict("Another revert of the session is not done yet: try again", at.session_id)
