@@ -1,12 +1,12 @@
 """The model of a turn: its variant, key and transport are known before anything is promoted."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from fairlead_llm.transport import Transport
-from fairlead_runner.turn.model_target import transports
+from fairlead_runner.turn.model_target import output_mode, transports
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
     AgentSwitched,
@@ -17,6 +17,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.prompt import Prompt, PromptFile
 from fairlead_service.config.configuration import Config
+from fairlead_service.config.providers import ModelConfig
 from fairlead_session.explain import explain
 from services.runner.tests.conftest import World, admitted
 
@@ -255,3 +256,35 @@ def test_every_configured_provider_is_reached_in_its_way_and_each_way_is_there_o
     )
 
     assert transports(config) == {Transport(), Transport(http2=True)}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "configured", "options", "beside_tools", "alone"),
+    [
+        ("openai-responses", None, {}, "native", "native"),
+        ("openai-chat", None, {}, "forced-tool", "forced-tool"),
+        ("openai-chat", "native", {}, "native", "native"),
+        ("gemini", "native", {}, "forced-tool", "native"),
+        ("anthropic-messages", None, {}, "forced-tool", "forced-tool"),
+        (
+            "anthropic-messages",
+            None,
+            {"thinking": {"type": "enabled", "budget_tokens": 1024}},
+            "offered-tool",
+            "offered-tool",
+        ),
+        ("anthropic-messages", "offered-tool", {}, "offered-tool", "offered-tool"),
+    ],
+)
+def test_a_model_is_asked_for_structured_output_as_it_can_give_it(
+    protocol: str,
+    configured: Literal["native", "forced-tool", "offered-tool"] | None,
+    options: dict[str, object],
+    beside_tools: str,
+    alone: str,
+) -> None:
+    """P-17: the provider's own mode where it is known; a thinking budget forbids to force a tool."""
+    model = ModelConfig(structured_output=configured)
+
+    assert output_mode(protocol, model, options, alone=False) == beside_tools
+    assert output_mode(protocol, model, options, alone=True) == alone
