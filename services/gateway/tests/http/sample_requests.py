@@ -10,6 +10,7 @@ from fairlead_gateway.http.operation import AnyOperation
 PROMPT = {"prompt": {"text": "hello"}}
 BODIES: dict[str, dict[str, Any]] = {
     "session.create": {},
+    "session.fork": {},
     "session.prompt": PROMPT,
     "input.edit": PROMPT,
     "session.agent": {"agent": "build"},
@@ -25,6 +26,7 @@ PARAMETERS = {
     "sessionID": "ses_1",
     "messageID": "msg_1",
     "outputID": "out_1",
+    "attachmentID": f"fil_{'0' * 64}",
     "id": "per_1",
     "providerID": "sim",
     "path": "src/main.py",

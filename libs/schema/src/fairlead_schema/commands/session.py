@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.ids import SessionId
+from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import InputModel, Model, NoNull
 
@@ -60,6 +60,18 @@ class MoveBody(InputModel):
 
 class MoveSession(MoveBody, SessionCommand):
     """`session.move`: later turns work in another location."""
+
+
+class ForkBody(InputModel):
+    """Where to fork: before this message, or at the end without one."""
+
+    message_id: MessageId | None = None
+    id: SessionId | None = None
+    """The id of the new session."""
+
+
+class ForkSession(ForkBody, SessionCommand):
+    """`session.fork`: a new session that begins with a copy of this one."""
 
 
 class SetBudget(BudgetBody, SessionCommand):

@@ -48,6 +48,7 @@ VERBS: Final[dict[str, VerbRule]] = {
     "session.unarchive": _repeatable("session:write"),
     "session.compact": _ingest("session:write"),
     "session.budget": _repeatable("session:write"),
+    "session.fork": _repeatable("session:write"),
     "session.shell": _repeatable("session:write"),
     "session.skill": _repeatable("session:write"),
     "revert.stage": _repeatable("session:write"),
@@ -91,7 +92,9 @@ VERBS: Final[dict[str, VerbRule]] = {
 }
 """The answer "always" needs `approval:save`: tenants' own clients send it with `permission.approve`."""
 
-NEEDS_ID: Final = frozenset({"session.create", "session.prompt", "session.shell", "session.skill"})
+NEEDS_ID: Final = frozenset(
+    {"session.create", "session.prompt", "session.fork", "session.shell", "session.skill"}
+)
 """Repeatable verbs that make something. Only its id tells a repeated command from a second one.
 
 Not repeatable are `session.agent` (each writes an event), `session.resume` and `session.compact` (each

@@ -46,8 +46,10 @@ _SESSION: Final = get_args(SessionId)[1].pattern
 class CopiedIds:
     """The ids of one copy. Parents come before their children."""
 
-    def __init__(self, root: SessionId, copy: SessionId) -> None:
+    def __init__(self, root: SessionId, copy: SessionId, *, within_tenant: bool = False) -> None:
+        """A copy within its tenant can read the outputs of the original, and names its sub-agents."""
         self._root = root
+        self._within_tenant = within_tenant
         self._copy = copy
         self._sessions: dict[SessionId, SessionId] = {root: copy}
         self._prompts: dict[MessageId, MessageId] = {}
@@ -67,7 +69,7 @@ class CopiedIds:
     def event(self, session_id: SessionId, event: StoredEvent) -> StoredEvent:
         """An event of a session, with the ids of the copy. Its parent is not copied above the root."""
         kind, data = BY_TYPE.get((event["type"], event["version"])), event["data"]
-        if kind is ToolCalled:
+        if kind is ToolCalled and not self._within_tenant:
             self._note_child(session_id, data["assistantMessageID"], data["callID"])
         if kind is not None:
             data = _replace(data, _id_places(kind), self._replace_id)
@@ -97,6 +99,8 @@ class CopiedIds:
             case str():
                 if value in self._sessions:
                     return self._sessions[value]
+                if self._within_tenant:
+                    return value
                 return MANAGED_PATH.sub(lambda path: managed_path(self._derive(path[1])), value)
             case list():
                 return [self._rename(item) for item in value]

@@ -1,7 +1,7 @@
 """`GET /api/session` and `GET /api/session/active`: lists of sessions."""
 
 from functools import partial
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 from starlette.responses import Response
@@ -72,7 +72,16 @@ class ActiveAnswer(Model):
 
 
 async def _list(request: ApiRequest[SessionsQuery, EmptyInput]) -> Response:
-    listing, anchor = _listing_and_anchor(request.query)
+    return await list_sessions(request, request.query)
+
+
+async def list_sessions(
+    request: ApiRequest[Any, EmptyInput], query: SessionsQuery, *, parent: SessionId | None = None
+) -> Response:
+    """One page of sessions. With a parent, a cursor of another list is refused. Raises InvalidCursor."""
+    listing, anchor = _listing_and_anchor(query)
+    if parent is not None and listing.parent != parent:
+        raise InvalidCursor
     direction: Direction = "next" if anchor is None else anchor.direction
     stale = await request.is_list_stale()
     sessions = await request.runtime.read_model.sessions(

@@ -30,7 +30,7 @@ async def check(
 
     Raises ReplayConflict, Forbidden, and LimitReached for a quota that has no room.
     """
-    _require_level(context)
+    require_level(context)
     sessions = [
         await _check_session(context, Address(tenant, wanted.session_id), wanted, command)
         for wanted in command.sessions
@@ -40,7 +40,8 @@ async def check(
     return TransferChecked(sessions=tuple(sessions))
 
 
-def _require_level(context: CommandContext) -> None:
+def require_level(context: CommandContext) -> None:
+    """Refuse marked events while an earlier release may read the log. Raises ReplayConflict."""
     level = context.eventlog.status.current.level
     if level < LEVEL_OF_IMPORTS:
         reason = (

@@ -107,7 +107,7 @@ async def _write(
     if not accepted.new:
         return
     await bind_message_ids(context, at, admitted_ids(new))
-    id_, mark = _commit_id(new[0]), ImportMark(command.through, command.publish)
+    id_, mark = commit_id(new[0]), ImportMark(command.through, command.publish)
     payload = encode_import(id_, accepted.new, mark)
     log = context.eventlog.log
     stored = await log.restore(at, Commit(id_, tuple(new)), payload, after=session.head)
@@ -118,7 +118,7 @@ async def _write(
         audit_command("session.import", at.tenant, at.session_id)
 
 
-def _commit_id(first: Recorded) -> CommitId:
+def commit_id(first: Recorded) -> CommitId:
     """The id follows from the first event, so that a repeated batch is the same commit."""
     return f"cmt_{sha256(first.id.encode()).hexdigest()[:24]}"
 
