@@ -142,17 +142,20 @@ async def test_a_death_between_taking_and_committing_repeats_to_one_result(
 async def test_an_upload_killed_in_the_middle_leaves_nothing(up: Stack) -> None:
     """P-23: no prompt can name it, and the next upload of the same file succeeds."""
     session = await up.session()
-    sent = asyncio.Event()
+    sent, killed = asyncio.Event(), asyncio.Event()
 
     async def body() -> AsyncIterator[bytes]:
         yield LARGE[:500_000]
         sent.set()
-        await asyncio.sleep(60)
+        await killed.wait()
+        for _ in range(100):
+            yield LARGE[500_000:]
 
     path = f"/api/session/{session}/upload"
     uploading = asyncio.create_task(up.http.post(path, content=body(), headers=BYTES))
     await sent.wait()
     up.up.kill("gateway", 0, signal.SIGKILL)
+    killed.set()
     with pytest.raises(httpx.HTTPError):
         await uploading
     await up.up.wait_ready()

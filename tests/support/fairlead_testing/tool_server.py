@@ -66,6 +66,12 @@ def picture() -> Image:
     return Image(data=base64.b64decode("iVBORw0KGgo="), format="png")
 
 
+@server.resource("note://tides")
+def tides() -> str:
+    """A note that prompts attach."""
+    return f"high at noon {os.environ.get('SECRET', '')}"
+
+
 @server.tool()
 def fails() -> str:
     """Says why it cannot."""

@@ -24,6 +24,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
 from fairlead_testing.images import PDF, PNG, png
+from fairlead_testing.web_server import reply, site
 from fairlead_tools.attachments.content import NotTaken, RawContent
 from fairlead_tools.attachments.taker import AttachmentTaker
 
@@ -228,3 +229,27 @@ async def test_at_the_quota_nothing_is_stored(eventlog: EventLog, location: Path
     assert content.uri is None
     assert content.note is not None
     assert "It is not stored" in content.note
+
+
+async def test_pages_and_files_of_the_web_are_read_through_the_guard(
+    eventlog: EventLog, location: Path
+) -> None:
+    """P-23: a page as markdown, media as media; a refusal and a redirect elsewhere are notes."""
+    async with site() as web:
+        web.pages["/page"] = reply(b"<h1>Tides</h1><p>high</p>")
+        web.pages["/a.png"] = reply(PNG, mime="image/png")
+        web.pages["/lie.png"] = reply(b"hello", mime="image/png")
+        web.pages["/away"] = reply(b"", "location: http://169.254.169.254/", status="302 Found")
+        paths = ("/page", "/a.png", "/lie.png", "/gone", "/away")
+
+        page, image, lie, gone, away = await take(
+            eventlog, location, *map(web.url, paths), tools={"web_private": True}
+        )
+
+    assert page.mime == "text/markdown"
+    assert page.text is not None
+    assert "# Tides" in page.text
+    assert (image.mime, image.bytes) == ("image/png", len(PNG))
+    assert (lie.mime, lie.text) == ("text/plain", "hello")
+    assert "status 404" in str(gone.note)
+    assert "redirects to another scheme, host or port" in str(away.note)
