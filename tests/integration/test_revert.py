@@ -32,9 +32,10 @@ effect = "allow"
 class Project:
     """A stack, and a git worktree in which its sessions work."""
 
-    def __init__(self, up: Stack, root: Path) -> None:
+    def __init__(self, up: Stack, root: Path, state: Path) -> None:
         self.up = up
         self.root = root
+        self.state = state
 
     def text(self, name: str) -> str | None:
         path = self.root / name
@@ -74,8 +75,8 @@ class Project:
                 "-m",
                 "fairlead_cli",
                 *arguments,
-                "--http",
-                str(self.up.http.base_url),
+                "--state",
+                str(self.state),
             ),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -96,7 +97,7 @@ async def project(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pro
     config = place / "fairlead.toml"
     config.write_text(f"{CONFIG}\n[location]\ndefault = {json.dumps(str(root))}\n")
     async with stack(place / "state", sim=True, config=config) as running:
-        yield Project(running, root)
+        yield Project(running, root, place / "state")
 
 
 async def test_undo_and_redo_in_the_terminal(project: Project) -> None:

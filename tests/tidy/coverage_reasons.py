@@ -21,9 +21,7 @@ NOT_BUILT: Mapping[str, str] = {
     "P-08": "rules per provider for results of hosted tools; today they are kept whole and sent back",
 }
 
-IN_PART: Mapping[str, str] = {
-    "A-20": "the log keeps no delivery of a bare promotion, so only a retry as `steer` is exact",
-}
+IN_PART: Mapping[str, str] = {}
 
 DECIDED: Mapping[str, str] = {
     "B-18": "a promotion is one commit of the log, and no projection can roll it back (sections 4, 7)",

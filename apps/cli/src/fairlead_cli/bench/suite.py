@@ -20,6 +20,7 @@ from fairlead_cli.bench import (
     turns,
 )
 from fairlead_cli.bench.authentication import KNOWN_TOKEN, STATIC_KEY
+from fairlead_cli.bench.locations.file_snapshots import FILE_SNAPSHOT_BARS, measure_file_snapshots
 from fairlead_cli.bench.long_sessions import fill_log
 from fairlead_cli.bench.measurement import Timing, merge_rounds
 from fairlead_cli.bench.sandbox import ADDED_MS, ADDED_MS_MAX, measure_sandbox
@@ -157,6 +158,10 @@ async def _measure(
     )
     progress("sandbox")
     results.figures |= await measure_sandbox(stack.state.root, rounds=max(10, each))
+    progress("snapshots of files")
+    results.figures |= await measure_file_snapshots(
+        stack.state.root / "bench-snapshots", rounds=max(3, int(5 * scale))
+    )
     progress("ownership")
     timings["fenced append"], refusal_ms = await ownership.time_fenced_appends(
         eventlog, count=total
@@ -292,5 +297,8 @@ def _compare(results: Results) -> None:
     ]
     if AGAINST_SDK in figures:
         results.ratios.append(Ratio(AGAINST_SDK, figures[AGAINST_SDK], 1, at_most=True))
+    for name, most in FILE_SNAPSHOT_BARS.items():
+        if name in figures:
+            results.ratios.append(Ratio(name, figures[name], most, at_most=True))
     if ADDED_MS in figures:
         results.ratios.append(Ratio(ADDED_MS, figures[ADDED_MS], ADDED_MS_MAX, at_most=True))

@@ -1,0 +1,1 @@
+"""Measures what the tools service does with the files of a location."""
