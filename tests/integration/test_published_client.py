@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from fairlead_gateway.routes import OPERATIONS
 from fairlead_testing.stack import Stack, stack
 
 pytestmark = [
@@ -51,8 +53,12 @@ STEPS = (
     "steer_and_queue",
     "permissions",
     "questions",
+    "revert",
     "compact",
 )
+
+NOT_SERVED = {"pty", "integration", "credential"}
+"""Terminals, and the keys of providers, which are the operator's."""
 
 Outcomes = dict[str, dict[str, Any]]
 
@@ -139,3 +145,14 @@ async def test_the_published_client_works_unchanged(outcomes: Outcomes, step: st
 
 async def test_every_step_of_the_conversation_is_checked(outcomes: Outcomes) -> None:
     assert set(outcomes) == set(STEPS)
+
+
+async def test_every_route_of_the_client_is_served_or_known_to_be_missing() -> None:
+    """A new version of the client shows here which of its routes nobody serves yet."""
+    source = install() / "node_modules" / PACKAGE / "dist/v2/gen/sdk.gen.js"
+    called = set(re.findall(r'url: "(/api/[^"]*)"', source.read_text()))
+    served = {operation.path for operation in OPERATIONS}
+    missing = {path for path in called if path.replace("*", "{path}") not in served}
+
+    assert len(called) > len(NOT_SERVED) * 4
+    assert {path.split("/")[2] for path in missing} == NOT_SERVED

@@ -208,8 +208,9 @@ const steps = {
     const sessionID = await create()
     const once = await ask(sessionID, "once")
     assert.deepEqual([once.action, once.sessionID], ["probe_once", sessionID])
-    const all = (await ok(v2.permission.request.list())).data
-    assert.ok(all.some((request) => request.id === once.id))
+    const isListed = async () =>
+      (await ok(v2.permission.request.list())).data.some((it) => it.id === once.id)
+    await until(isListed, "the permission in the list of all")
     const one = { sessionID, requestID: once.id }
     assert.equal((await ok(v2.session.permission.get(one))).data.id, once.id)
     await ok(v2.session.permission.reply({ ...one, reply: "once" }))
@@ -243,7 +244,9 @@ const steps = {
       return until(list, "a question")
     }
     const asked = await ask()
-    assert.ok((await ok(v2.question.request.list())).data.some((it) => it.id === asked.id))
+    const isListed = async () =>
+      (await ok(v2.question.request.list())).data.some((it) => it.id === asked.id)
+    await until(isListed, "the question in the list of all")
     await ok(
       v2.session.question.reply({
         sessionID,
@@ -259,6 +262,25 @@ const steps = {
     await ok(v2.session.question.reject({ sessionID, requestID: again.id }))
     const unknown = { sessionID, requestID: "que_none" }
     await refused(v2.session.question.reject(unknown), 404, "QuestionNotFoundError")
+  },
+
+  async revert() {
+    const sessionID = await create()
+    const first = await prompt(sessionID, "first", "answer=one")
+    await wait(sessionID)
+    const second = await prompt(sessionID, "second", "answer=two")
+    await wait(sessionID)
+    const stage = { sessionID, messageID: second.id }
+    assert.equal((await ok(v2.session.revert.stage(stage))).data.messageID, second.id)
+    await ok(v2.session.revert.clear({ sessionID }))
+    await ok(v2.session.revert.stage(stage))
+    await ok(v2.session.revert.commit({ sessionID }))
+    const seen = (await types(sessionID)).filter((type) => type.includes(".revert."))
+    const acts = ["staged", "cleared", "staged", "committed"]
+    assert.deepEqual(seen, acts.map((act) => `session.next.revert.${act}`))
+    assert.equal((await ok(v2.session.message({ sessionID, messageID: first.id }))).data.id, first.id)
+    const unknown = { sessionID, messageID: "msg_none" }
+    await refused(v2.session.revert.stage(unknown), 404, "MessageNotFoundError")
   },
 
   async compact() {
