@@ -4,7 +4,7 @@ RUN := $(UV) run --locked --no-sync
 # Tests and packages are compiled once, also where the environment forbids it: that halves the collection.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: check sync format lint types layers unit integration test demo up bench memory coverage chaos cluster slow soak growth sbom audit
+.PHONY: check sync format lint types layers unit integration test demo up bench memory coverage model-data chaos cluster slow soak growth sbom audit
 
 # Four checks at once: they share two cores, and one runs while another waits.
 check: $(filter .tools/bin/uv,$(UV))
@@ -58,6 +58,10 @@ memory: sync
 
 coverage: sync
 	$(RUN) python -m tests.tidy.coverage_table --write
+
+# After an update of genai-prices in the lock file: its windows and prices for our presets.
+model-data: sync
+	$(RUN) python -m tests.tidy.model_data --write
 
 # make chaos SECONDS=300 SEED=7 LOAD=5, on one nats-server; NODES=3 runs it on a cluster.
 CHAOS := $(if $(filter 3,$(NODES)),test_cluster_chaos.py,test_chaos.py)

@@ -147,8 +147,8 @@ def test_an_agent_overrides_the_default_variant_and_a_chosen_variant_overrides_t
 @pytest.mark.parametrize(
     ("agent", "reason"),
     [
-        ({"model": "acme/none"}, "is not configured so"),
-        ({"model": "acme/fast", "variant": "none"}, "is not configured so"),
+        ({"model": "acme/none"}, "has no .provider.acme.model. section"),
+        ({"model": "acme/fast", "variant": "none"}, "has no variant 'none'"),
         ({"variant": "high"}, "has no model"),
     ],
 )

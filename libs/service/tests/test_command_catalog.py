@@ -64,7 +64,10 @@ def test_references_are_listed_without_their_texts(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ('[command.x]\ntemplate = "t"\nagent = "nobody"', "has no .agent. section"),
-        ('[command.x]\ntemplate = "t"\nmodel = "acme/none"', "is not configured so"),
+        (
+            '[command.x]\ntemplate = "t"\nmodel = "acme/none"',
+            "has no .provider.acme. section",
+        ),
         ('[command."a b"]\ntemplate = "t"', "pattern"),
         ('[command.x]\ntemplate = ""', "at least 1 character"),
         ('[reference.x]\ndescription = "d"', "either a `path` or a `text`"),

@@ -108,7 +108,7 @@ def test_a_model_may_have_slashes_in_its_name(tmp_path: Path) -> None:
         ('[provider.acme]\nprotocol = "openai-chat"\nbase_url = "ftp://x"',
          "provider.acme.base_url", "pattern"),
         ('default_model = "fast"', "default_model", "pattern"),
-        ('default_model = "acme/fast"', "", "no [provider] section"),
+        ('default_model = "acme/fast"', "", "no [provider.acme] section"),
         ('default_agent = "ghost"', "", "no [agent] section"),
         ("[agent.build]\ndisabled = true", "", "default_agent 'build'"),
         ("[runner]\nwake_heartbeat_s = 1.5", "runner", "half of wake_deadline_s"),

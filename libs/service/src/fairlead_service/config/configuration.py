@@ -44,6 +44,7 @@ from fairlead_service.config.streams import StreamsConfig
 from fairlead_service.config.tool_servers import ToolServerConfig
 from fairlead_service.config.transforms import PluginName, TransformConfig
 from fairlead_service.config.variables import find_variables, lay_over
+from fairlead_service.presets.preset_tables import complete_providers, suggest_model
 
 ServerName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
 
@@ -90,16 +91,21 @@ class Config(Section):
     mcp: dict[ServerName, ToolServerConfig] = Field(default_factory=dict)
     transform: dict[PluginName, TransformConfig] = Field(default_factory=dict)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _lay_over_presets(cls, settings: object) -> object:
+        return complete_providers(settings) if isinstance(settings, dict) else settings
+
     @model_validator(mode="after")
     def _defaults_exist(self) -> Self:
         if self.default_agent not in self.agents:
             raise ValueError(f"default_agent {self.default_agent!r} has no [agent] section")
         ref = self.model_ref()
         if ref is not None and self.model(ref) is None:
-            raise ValueError(f"default_model {self.default_model!r} has no [provider] section")
+            raise ValueError(f"default_model {self.default_model!r} {self._why_unknown(ref)}")
         small = self.small_model_ref()
         if small is not None and self.model(small) is None:
-            raise ValueError(f"small_model {self.small_model!r} has no [provider] section")
+            raise ValueError(f"small_model {self.small_model!r} {self._why_unknown(small)}")
         return self
 
     @model_validator(mode="after")
@@ -108,7 +114,8 @@ class Config(Section):
             ref = agent.model_ref()
             model = None if ref is None else self.model(ref)
             if ref is not None and (model is None or model.with_variant(ref.variant) is None):
-                raise ValueError(f"agent.{name}: model {agent.model!r} is not configured so")
+                why = self._why_unknown(ref)
+                raise ValueError(f"agent.{name}: model {agent.model!r} {why}")
             if ref is None and agent.variant is not None:
                 raise ValueError(f"agent.{name}: variant {agent.variant!r} has no model")
         return self
@@ -121,7 +128,8 @@ class Config(Section):
             ref = command.model_ref()
             model = None if ref is None else self.model(ref)
             if ref is not None and (model is None or model.with_variant(ref.variant) is None):
-                raise ValueError(f"command.{name}: model {command.model!r} is not configured so")
+                why = self._why_unknown(ref)
+                raise ValueError(f"command.{name}: model {command.model!r} {why}")
         return self
 
     @cached_property
@@ -239,7 +247,21 @@ class Config(Section):
     def model(self, ref: ModelRef) -> ModelConfig | None:
         """The configured model of a reference, if there is one."""
         provider = self.provider.get(ref.provider_id)
-        return None if provider is None else provider.model.get(ref.id)
+        return None if provider is None else provider.find_model(ref.id)
+
+    def suggest(self, ref: ModelRef) -> str:
+        """A question that names the model which was perhaps meant, or nothing."""
+        provider = self.provider.get(ref.provider_id)
+        preset = None if provider is None else provider.preset
+        names = (model.id for model, _ in self.models() if model.provider_id == ref.provider_id)
+        return suggest_model(preset, ref.id, tuple(names))
+
+    def _why_unknown(self, ref: ModelRef) -> str:
+        if self.provider.get(ref.provider_id) is None:
+            return f"has no [provider.{ref.provider_id}] section"
+        if self.model(ref) is not None:
+            return f"has no variant {ref.variant!r}"
+        return f"has no [provider.{ref.provider_id}.model] section{self.suggest(ref)}"
 
 
 def load(path: Path | None, env: Mapping[str, str]) -> Config:

@@ -8,6 +8,8 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from fairlead_service.config.section import Section
+from fairlead_service.presets.preset import PRESETS
+from fairlead_service.presets.preset_tables import model_table
 
 DEFAULT_VARIANT: Final = "default"
 
@@ -103,6 +105,7 @@ class ModelConfig(Section):
 
 
 class ProviderConfig(Section):
+    preset: str | None = None
     protocol: Literal["anthropic-messages", "openai-responses", "openai-chat", "gemini"]
     base_url: str = Field(pattern=r"^https?://")
     api_key_env: str | None = None
@@ -128,6 +131,14 @@ class ProviderConfig(Section):
         if self.http2 and find_spec("h2") is None:
             raise ValueError("http2 needs the package h2, which is not installed")
         return self
+
+    def find_model(self, name: str) -> ModelConfig | None:
+        """The configured model, or a model that the preset knows without a section of its own."""
+        configured = self.model.get(name)
+        if configured is not None or self.preset is None:
+            return configured
+        table = model_table(PRESETS[self.preset], name)
+        return None if table is None else ModelConfig.model_validate(table)
 
 
 def _merge_tables(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.providers import (
+    Cost,
     ModelCapabilities,
     ModelConfig,
     ModelVariant,
@@ -71,7 +72,8 @@ def resolve_small_model(config: Config, agent: str) -> ModelTarget | None:
 def _target(config: Config, ref: ModelRef, name: str, agent: AgentConfig) -> ModelTarget:
     provider, model = config.provider.get(ref.provider_id), config.model(ref)
     if provider is None or model is None:
-        raise ModelNotConfigured(f"model {ref.provider_id}/{ref.id} is not configured")
+        meant = config.suggest(ref)
+        raise ModelNotConfigured(f"model {ref.provider_id}/{ref.id} is not configured{meant}")
     own = ModelVariant(headers=agent.headers, body=agent.options)
     request = model.with_variant(ref.variant, own)
     if request is None:
@@ -86,9 +88,9 @@ def _target(config: Config, ref: ModelRef, name: str, agent: AgentConfig) -> Mod
             headers=request.headers,
             options=request.body,
         ),
-        endpoint=_endpoint(provider, ref),
-        transport=_transport(provider),
-        price=_price(model.cost, tuple((tier.context, _price(tier)) for tier in model.cost.tier)),
+        endpoint=provider_endpoint(provider, ref),
+        transport=provider_transport(provider),
+        price=model_price(model.cost),
         window=Window(model.context, model.output),
         inputs=_inputs(model.capabilities),
         output_mode=output_mode(provider.protocol, model, request.body, alone=False),
@@ -135,7 +137,12 @@ def output_mode(
 
 def transports(config: Config) -> frozenset[Transport]:
     """The transports of all configured providers."""
-    return frozenset(_transport(provider) for provider in config.provider.values())
+    return frozenset(provider_transport(provider) for provider in config.provider.values())
+
+
+def model_price(cost: Cost) -> TokenPrice:
+    """The price of a model's tokens, with the other prices of long prompts."""
+    return _price(cost, tuple((tier.context, _price(tier)) for tier in cost.tier))
 
 
 def _price(rates: Rates, above: tuple[tuple[int, TokenPrice], ...] = ()) -> TokenPrice:
@@ -148,7 +155,8 @@ def _price(rates: Rates, above: tuple[tuple[int, TokenPrice], ...] = ()) -> Toke
     )
 
 
-def _endpoint(provider: ProviderConfig, ref: ModelRef) -> ProviderEndpoint:
+def provider_endpoint(provider: ProviderConfig, ref: ModelRef) -> ProviderEndpoint:
+    """The address and the key of a provider. Raises ModelNotConfigured if the key is missing."""
     return ProviderEndpoint(
         protocol=provider.protocol,
         base_url=provider.base_url,
@@ -160,7 +168,8 @@ def _endpoint(provider: ProviderConfig, ref: ModelRef) -> ProviderEndpoint:
     )
 
 
-def _transport(provider: ProviderConfig) -> Transport:
+def provider_transport(provider: ProviderConfig) -> Transport:
+    """How connections to a provider are made."""
     return Transport(
         ca_file=provider.ca_file,
         client_cert=provider.client_cert,

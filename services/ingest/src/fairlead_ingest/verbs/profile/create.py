@@ -101,7 +101,8 @@ def check_model(config: Config, model: ModelRef | None) -> None:
         raise ProviderNotFound(model.provider_id)
     name, configured = f"{model.provider_id}/{model.id}", config.model(model)
     if configured is None:
-        raise InvalidRequest(f"Unknown model: {name}", kind="Body", field="model")
+        message = f"Unknown model: {name}{config.suggest(model)}"
+        raise InvalidRequest(message, kind="Body", field="model")
     if configured.with_variant(model.variant) is None:
         raise InvalidRequest(
             f"Unknown variant of {name}: {model.variant}", kind="Body", field="model.variant"

@@ -1,0 +1,1 @@
+"""Known providers, and the windows and prices of their models."""
