@@ -33,6 +33,11 @@ PLANTS = [
     Plant("Schema is a leaf: no I/O, clock, randomness or framework", "fairlead_schema", "time"),
     Plant("The core and the projector's statements are pure", "fairlead_session", "asyncio"),
     Plant("Providers know nothing of sessions or the log", "fairlead_llm", "psycopg"),
+    Plant(
+        "The client stands alone: it imports the schema, httpx and pydantic",
+        "fairlead_client",
+        "orjson",
+    ),
     Plant("Only the event log imports nats", "fairlead_gateway", "nats"),
     Plant("The fold imports no decider", "fairlead_session.fold", "fairlead_session.next_move"),
     Plant(

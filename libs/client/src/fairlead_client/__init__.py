@@ -1,0 +1,40 @@
+"""The Python client of Fairlead: durable sessions of AI agents."""
+
+from fairlead_client.async_client.client import AsyncFairlead
+from fairlead_client.credentials import TokenSource
+from fairlead_client.errors import (
+    AnswerMisfit,
+    ClientError,
+    MalformedAnswer,
+    NotFairlead,
+    NotInTime,
+    PromptFailed,
+    PromptUnanswered,
+    PromptWithdrawn,
+    ServerAway,
+    TokenUnavailable,
+)
+from fairlead_client.message_ids import mint_message_id, mint_session_id
+from fairlead_client.prompt_answer import PromptAnswer
+from fairlead_client.received_event import ReceivedEvent
+from fairlead_schema.errors import Refused
+
+__all__ = [
+    "AnswerMisfit",
+    "AsyncFairlead",
+    "ClientError",
+    "MalformedAnswer",
+    "NotFairlead",
+    "NotInTime",
+    "PromptAnswer",
+    "PromptFailed",
+    "PromptUnanswered",
+    "PromptWithdrawn",
+    "ReceivedEvent",
+    "Refused",
+    "ServerAway",
+    "TokenSource",
+    "TokenUnavailable",
+    "mint_message_id",
+    "mint_session_id",
+]

@@ -1,0 +1,103 @@
+"""Sessions over HTTP and server-sent events."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Final
+
+from fairlead_client.async_client.event_stream import CAUGHT_UP, StreamPlace, follow_stream
+from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_client.deadline import Deadline
+from fairlead_client.received_event import ReceivedEvent
+from fairlead_client.routes import route_of
+from fairlead_schema.errors import ServiceUnavailable
+from fairlead_schema.identity.verbs import VERBS
+from fairlead_schema.ids import SessionId
+
+WAIT_S: Final = 25.0
+"""How long one request waits for a session to rest. The next request waits on."""
+EXPORT_SILENCE_S: Final = 60.0
+
+
+class AsyncHttpTransport:
+    """A gateway, as the client needs it."""
+
+    def __init__(self, connection: AsyncHttpConnection) -> None:
+        self._connection = connection
+
+    async def aclose(self) -> None:
+        await self._connection.aclose()
+
+    async def send(self, verb: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        """The data of the answer to a command, which is repeated where that is safe."""
+        route, rest = route_of(verb, body)
+        options = {} if route.method in {"GET", "DELETE"} else {"json": rest}
+        answer = await self._connection.request(
+            route.method, route.path, is_repeatable=VERBS[verb].repeatable, **options
+        )
+        return None if answer is None else answer["data"]
+
+    async def follow(
+        self, session_id: SessionId, *, after: int | None, with_notices: bool, deadline: Deadline
+    ) -> AsyncGenerator[ReceivedEvent | None, None]:
+        """Every event after a seq as it comes. None: nothing is new at this moment."""
+        place = StreamPlace(session_id, after, with_notices, deadline)
+        async with aclosing(follow_stream(self._connection, place)) as stream:
+            async for item in stream:
+                yield None if isinstance(item, str) else item
+
+    async def read(
+        self, session_id: SessionId, *, after: int, with_notices: bool
+    ) -> AsyncGenerator[ReceivedEvent, None]:
+        """Every event after a seq that is in the log now."""
+        place = StreamPlace(session_id, after, with_notices, Deadline("the events", None))
+        async with aclosing(follow_stream(self._connection, place)) as stream:
+            async for item in stream:
+                if isinstance(item, str):
+                    if item == CAUGHT_UP:
+                        return
+                elif item.seq is not None:
+                    yield item
+
+    async def explain(self, session_id: SessionId) -> dict[str, Any]:
+        """Why the session moves or rests."""
+        path = f"/api/session/{session_id}/explain"
+        answer = await self._connection.request("GET", path, is_repeatable=True)
+        explanation: dict[str, Any] = answer["data"]
+        return explanation
+
+    async def wait(self, session_id: SessionId, deadline: Deadline) -> None:
+        """Wait until the session rests. Raises NotInTime."""
+        path = f"/api/session/{session_id}/wait"
+        while True:
+            params = {"timeout_s": f"{deadline.left_s(WAIT_S):.3f}"}
+            try:
+                await self._connection.request("POST", path, is_repeatable=True, params=params)
+            except ServiceUnavailable as refusal:
+                if refusal.body.service != "session.wait":
+                    raise
+            else:
+                return
+            deadline.check()
+
+    async def export(self, session_id: SessionId, *, tree: bool) -> AsyncGenerator[bytes, None]:
+        """The pieces of an exported file. The file is complete only with its own last line."""
+        path, params = f"/api/session/{session_id}/export", {"tree": "true"} if tree else {}
+        async with self._connection.open(
+            path, params, media="application/", read_s=EXPORT_SILENCE_S
+        ) as response:
+            async for piece in response.aiter_bytes():
+                yield piece
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, Any] | None = None,
+        json: object = None,
+    ) -> Any:  # noqa: ANN401 - any JSON
+        """Any other operation of the gateway. Only a GET is repeated."""
+        options: dict[str, Any] = {"params": params} | ({} if json is None else {"json": json})
+        return await self._connection.request(
+            method, path, is_repeatable=method == "GET", **options
+        )

@@ -1,0 +1,45 @@
+"""Where the token of the caller comes from, and when it is read again."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from fairlead_client.errors import TokenUnavailable
+
+TokenSource: TypeAlias = str | Path | Callable[[], str | Awaitable[str]]
+"""A token, a file that holds it, or a function that fetches it. A `str` is always the token itself."""
+
+
+class FileToken:
+    """A token in a file. The file is read again when it changed: somebody may renew it at any time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_at: tuple[int, int, int] | None = None
+        self._token = ""
+
+    def __call__(self) -> str:
+        """The token that the file holds now. Raises TokenUnavailable."""
+        try:
+            about = self._path.stat()
+            version = (about.st_mtime_ns, about.st_size, about.st_ino)
+            if version != self._read_at:
+                self._token, self._read_at = self._path.read_text().strip(), version
+        except (OSError, UnicodeDecodeError) as error:
+            raise TokenUnavailable(str(self._path), str(error)) from error
+        if not self._token:
+            raise TokenUnavailable(str(self._path), "the file is empty")
+        return self._token
+
+
+def token_reader(source: TokenSource | None) -> Callable[[], str | Awaitable[str]] | None:
+    """A function that gives the token now; None if the caller has none."""
+    match source:
+        case None:
+            return None
+        case str():
+            return lambda: source
+        case Path():
+            return FileToken(source)
+        case _:
+            return source

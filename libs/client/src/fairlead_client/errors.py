@@ -1,0 +1,94 @@
+"""What the client raises besides the refusals of the server. Each message says what to do.
+
+A refusal of the server is a `fairlead_schema.errors.Refused`, with a class for each tag of docs/errors.md.
+
+ClientError
+├── ServerAway          nobody answered for as long as the client waits
+├── NotFairlead         the address answers, but no gateway of Fairlead does
+├── MalformedAnswer     an answer or an event cannot be read
+├── TokenUnavailable    the source of the token gave none
+├── PromptFailed        the model's turn failed, and the session rests
+├── PromptWithdrawn     somebody withdrew the prompt before the model saw it
+├── PromptUnanswered    the session rests, and nobody answers the prompt before something changes
+├── AnswerMisfit        the answer does not fit its schema
+└── NotInTime           the caller's own time is over
+"""
+
+from typing import Any, Final
+
+EXCERPT_LENGTH_MAX: Final = 200
+
+
+class ClientError(Exception):
+    """The client could not do what it was asked for."""
+
+
+class ServerAway(ClientError):
+    """Nobody answered. A request that was sent may have been served: repeat it with the same id."""
+
+    def __init__(self, url: str, cause: str, *, was_sent: bool) -> None:
+        super().__init__(
+            f"no server answers at {url} ({cause}): start it, or correct the address"
+            " (url=, or $FAIRLEAD_HTTP)"
+        )
+        self.url = url
+        self.was_sent = was_sent
+        """False: the request did not leave, so nobody has served it."""
+
+
+class NotFairlead(ClientError):
+    def __init__(self, url: str, status: int, content_type: str, text: str) -> None:
+        excerpt = " ".join(text[:EXCERPT_LENGTH_MAX].split())
+        super().__init__(
+            f"{url} answers {status} with {content_type or 'no content type'}, which is no answer of"
+            f" Fairlead: correct the address ({excerpt or 'empty body'})"
+        )
+        self.url = url
+        self.status = status
+
+
+class MalformedAnswer(ClientError):
+    def __init__(self, what: str, reason: str, *, seq: int | None = None) -> None:
+        super().__init__(f"{what} cannot be read: {reason}")
+        self.seq = seq
+        """The place of the event in its log, if the event says so. Read on after it."""
+
+
+class TokenUnavailable(ClientError):
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(f"no token from {source}: {reason}")
+
+
+class PromptFailed(ClientError):
+    def __init__(self, message: str, error: dict[str, Any]) -> None:
+        super().__init__(f"the turn failed: {message}")
+        self.error = error
+        """The error of the step. `code` says why a provider failed, `outcome` may be `unknown`."""
+
+
+class PromptWithdrawn(ClientError):
+    def __init__(self, message_id: str) -> None:
+        super().__init__(f"the prompt {message_id} was withdrawn before the model saw it")
+
+
+class PromptUnanswered(ClientError):
+    def __init__(self, message_id: str, explanation: dict[str, Any]) -> None:
+        reason, then = explanation.get("reason", "the session rests"), explanation.get("next")
+        super().__init__(
+            f"nobody answers the prompt {message_id}: {reason}" + (f" Next: {then}" if then else "")
+        )
+        self.code: str = explanation.get("code", "unknown")
+        """Why the session rests, for programs: `over-budget`, `interrupted`, `turn-limit` and others."""
+        self.explanation = explanation
+
+
+class AnswerMisfit(ClientError):
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(f"the answer does not fit its schema: {reason}")
+        self.text = text
+        """The answer as the model gave it."""
+
+
+class NotInTime(ClientError):
+    def __init__(self, what: str, timeout_s: float) -> None:
+        super().__init__(f"{what} took longer than {timeout_s:g} s; the session goes on")

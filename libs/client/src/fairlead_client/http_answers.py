@@ -1,0 +1,58 @@
+"""Reads answers of a gateway: data, typed refusals, and what no gateway would say."""
+
+from typing import Any, Final
+
+import httpx
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from fairlead_client.errors import MalformedAnswer, NotFairlead, ServerAway
+from fairlead_schema.errors import Refused, WireError
+
+# A proxy answers these in its own words while the gateway behind it is away.
+_PROXY_STATUSES: Final = frozenset({502, 503, 504})
+_RETRY_AFTER_S_MAX: Final = 60.0
+
+
+def refusal_of(response: httpx.Response) -> Exception:
+    """The error that a response stands for. Its body has been read."""
+    url, status = str(response.url), response.status_code
+    try:
+        return Refused.from_wire(WireError.model_validate_json(response.content))
+    except ValidationError:
+        if status in _PROXY_STATUSES:
+            return ServerAway(url, f"a proxy answers {status}", was_sent=True)
+        return not_fairlead(response)
+
+
+def not_fairlead(response: httpx.Response) -> NotFairlead:
+    """The error of an answer that is none of Fairlead's."""
+    content_type = response.headers.get("content-type", "")
+    target = response.headers.get("location")
+    text = f"it points to {target}" if target else response.content.decode(errors="replace")
+    return NotFairlead(str(response.url), response.status_code, content_type, text)
+
+
+def json_of(response: httpx.Response) -> Any:  # noqa: ANN401 - any JSON
+    """The JSON of a success. Raises NotFairlead, MalformedAnswer."""
+    if not response.content:
+        return None
+    if not response.headers.get("content-type", "").startswith("application/json"):
+        raise not_fairlead(response)
+    try:
+        return from_json(response.content)
+    except ValueError as error:
+        raise MalformedAnswer(f"the answer of {response.url}", str(error)) from error
+
+
+def away(url: str, error: httpx.TransportError) -> ServerAway:
+    """The error of a request that nobody answered."""
+    never_left = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    cause = str(error) or type(error).__name__
+    return ServerAway(url, cause, was_sent=not never_left)
+
+
+def retry_after_s(response: httpx.Response) -> float | None:
+    """How long the server asks to wait; None if it does not say."""
+    text = response.headers.get("retry-after", "")
+    return min(float(text), _RETRY_AFTER_S_MAX) if text.isdigit() else None

@@ -1,0 +1,44 @@
+"""Whether a failed request is repeated, and after which pause."""
+
+import random
+from typing import Final
+
+from fairlead_client.errors import ClientError, ServerAway
+from fairlead_schema.errors import InternalFailure, LimitReached, Refused, ServiceUnavailable
+
+PAUSE_S_FIRST: Final = 0.1
+PAUSE_S_MAX: Final = 2.0
+_SPREAD: Final = 0.5
+_LIMIT_PAUSE_S: Final = 1.0
+# These refusals of one service pass only when an operator acts, or mean something else.
+_LASTING_KINDS: Final = frozenset({"Unreadable", "Quota"})
+_LASTING_SERVICES: Final = frozenset({"session.wait"})
+
+
+def is_passing(error: Exception, *, is_repeatable: bool) -> bool:
+    """Whether the same request may succeed later, and may be sent again without harm."""
+    match error:
+        case ServerAway():
+            return is_repeatable or not error.was_sent
+        case LimitReached():
+            return error.body.kind not in _LASTING_KINDS
+        case ServiceUnavailable():
+            return (
+                is_repeatable
+                and error.body.kind not in _LASTING_KINDS
+                and error.body.service not in _LASTING_SERVICES
+            )
+        case InternalFailure():
+            return is_repeatable
+        case _:
+            return False
+
+
+def pause_s(failures: int, error: ClientError | Refused, retry_after_s: float | None) -> float:
+    """The pause before the next try. The server's own wish wins; else pauses double, with a spread."""
+    if retry_after_s is not None:
+        return retry_after_s
+    if isinstance(error, LimitReached):
+        return _LIMIT_PAUSE_S
+    pause = min(PAUSE_S_FIRST * float(1 << min(failures, 10)), PAUSE_S_MAX)
+    return pause * (1 - _SPREAD * random.random())  # noqa: S311 - a spread, no secret
