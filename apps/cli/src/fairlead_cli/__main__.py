@@ -22,8 +22,10 @@ class CommandEntry(NamedTuple):
 
 
 COMMANDS: Final = {
+    "init": CommandEntry("stack.init", "find a model, try it, and write fairlead.toml"),
     "up": CommandEntry("stack.up", "run the whole stack on this machine"),
     "demo": CommandEntry("stack.demo", "see a stack, a session, an answer and its log in a minute"),
+    "models": CommandEntry("stack.models", "list the models that can be used"),
     "prompt": CommandEntry("session.prompt", "send a prompt and watch the answer"),
     "shell": CommandEntry("session.shell", "run a command of your own in a session's location"),
     "tail": CommandEntry("session.tail", "follow the events of a session"),
@@ -56,7 +58,7 @@ COMMANDS: Final = {
 EPILOG: Final = """\
 start here:
   fairlead demo                     nothing to install or configure
-  fairlead up                       then, in another terminal:
+  fairlead up                       uses the key that it finds; then, in another terminal:
   fairlead prompt "Say hello"
 
 `fairlead COMMAND --help` lists the options of a command.

@@ -117,7 +117,7 @@ def check_configuration(path: Path | None, env: Mapping[str, str]) -> tuple[Find
         detail, mend = f"no value for {', '.join(missing)}", "set the variable before `fairlead up`"
         return Finding("config", "warn", detail, mend), config
     if path is None:
-        mend = "write fairlead.toml, or use `fairlead up --sim`"
+        mend = "run `fairlead init`, or use `fairlead up --sim`"
         return Finding("config", "warn", "no configuration file", mend), config
     providers = ", ".join(config.provider) or "none"
     return Finding("config", "ok", f"{path}, providers: {providers}"), config

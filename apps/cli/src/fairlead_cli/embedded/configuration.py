@@ -1,4 +1,4 @@
-"""Chooses the configuration of a stack: the given file, or a generated one for the simulated provider."""
+"""Chooses the configuration of a stack: the given file, or a generated one."""
 
 import json
 from collections.abc import Mapping
@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from fairlead_cli.embedded.ports import LOOPBACK, free_port
 from fairlead_cli.embedded.private_files import write_private
 from fairlead_cli.errors import StateUnusable
+from fairlead_cli.first_use.config_text import GENERATED, generated_text
+from fairlead_cli.first_use.found_provider import FoundProvider
 from fairlead_service.config.configuration import Config, load
 
 SIM: Final = "sim"
@@ -28,11 +30,23 @@ class StackConfig:
 
 
 def choose_config(
-    generated: Path, *, config_path: Path | None, sim: bool, env: Mapping[str, str], cwd: Path
+    generated: Path,
+    *,
+    config_path: Path | None,
+    sim: bool,
+    env: Mapping[str, str],
+    cwd: Path,
+    found: FoundProvider | None = None,
 ) -> StackConfig:
-    """Check the given file, or write the generated one. Raises ConfigError."""
+    """Check the given file, or write one for the provider that was found, else for the simulation.
+
+    Raises ConfigError.
+    """
     if config_path is not None and not sim:
         return StackConfig(config_path.absolute(), load(config_path, env), None)
+    if config_path is None and found is not None and not sim:
+        _write(generated, f"{generated_text(found)}{_location(cwd)}")
+        return StackConfig(generated, load(generated, env), None)
     if config_path is None:
         port = free_port()
         _write(generated, f'default_model = "{SIM_MODEL}"\n{_provider(port)}{_location(cwd)}')
@@ -51,7 +65,8 @@ def _write(generated: Path, text: str) -> None:
 
     Raises StateUnusable, if people wrote the file: `--state .` is often a project.
     """
-    if generated.exists() and f"[provider.{SIM}]" not in generated.read_text():
+    text_before = generated.read_text() if generated.exists() else GENERATED
+    if GENERATED not in text_before and f"[provider.{SIM}]" not in text_before:
         raise StateUnusable(
             f"{generated} is not generated, and `fairlead up` would write its own file there:"
             " choose another directory with --state"

@@ -27,6 +27,7 @@ from fairlead_cli.embedded.supervisor import (
     wait_all_ready,
 )
 from fairlead_cli.errors import UsageError
+from fairlead_cli.first_use.found_provider import FoundProvider
 from fairlead_projector.roles import MIGRATOR
 
 
@@ -42,6 +43,8 @@ class StackPlan:
     solo: bool = False
     nats_nodes: int = 1
     config: Path | None = None
+    # The provider to use where no file is given.
+    found: FoundProvider | None = None
     # None: the port of the configuration. 0: any free port.
     port: int | None = None
     # True: everybody on this machine may call, without a key.
@@ -97,9 +100,10 @@ class Stack:
         config = choose_config(
             state.config,
             config_path=self._plan.config,
-            sim=self._plan.sim or self._plan.config is None,
+            sim=self._plan.sim or (self._plan.config is None and self._plan.found is None),
             env=os.environ,
             cwd=self._plan.cwd,
+            found=self._plan.found,
         )
         port = config.config.gateway.port if self._plan.port is None else self._plan.port
         http_port = claim_port(port, "HTTP", "--port")

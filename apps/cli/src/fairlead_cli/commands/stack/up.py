@@ -17,6 +17,7 @@ from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_cli.embedded.services import SCALABLE
 from fairlead_cli.embedded.stack import Stack, StackPlan
 from fairlead_cli.errors import UsageError
+from fairlead_cli.first_use.found_provider import FoundProvider, find_keys
 from fairlead_cli.terminal import ConsoleLogHandler, stderr_console, stdout_console
 from fairlead_service.config.configuration import load
 from fairlead_service.process_memory import keep_memory_private
@@ -53,25 +54,51 @@ def run(args: argparse.Namespace) -> int:
     # The environment of this process contains the keys of providers.
     keep_memory_private()
     notices = stderr_console()
-    plan = build_plan(args, Path.cwd(), os.environ.get("FAIRLEAD_CONFIG"))
+    found = () if args.sim else find_keys(os.environ)
+    plan = build_plan(args, Path.cwd(), os.environ.get("FAIRLEAD_CONFIG"), found)
     if plan.config is None and not args.sim:
-        notices.print("[yellow]![/] no fairlead.toml here: using the simulated provider (--sim)")
+        notices.print(f"[yellow]![/] {escape(describe_choice(found))}", soft_wrap=True)
     logging.getLogger("fairlead_cli").addHandler(ConsoleLogHandler(notices))
     stack = Stack(plan, progress=lambda line: notices.print(f"[dim]{escape(line)}[/]"))
     asyncio.run(_until_stopped(stack, plan, as_json=args.json))
     return 0
 
 
-def build_plan(args: argparse.Namespace, cwd: Path, config_variable: str | None) -> StackPlan:
-    """The plan that the arguments describe. Raises UsageError."""
+def describe_choice(found: tuple[FoundProvider, ...]) -> str:
+    """What a stack without a file uses, and how to choose otherwise."""
+    if not found:
+        return (
+            "no fairlead.toml and no key of a provider here: using the simulated provider (--sim)"
+        )
+    first, *others = found
+    preset = first.preset
+    at = "" if first.base_url == preset.base_url else f" at {first.base_url}"
+    more = "".join(f", {other.preset.key_env} is set too" for other in others)
+    return (
+        f"no fairlead.toml here: using {preset.name}/{preset.default}{at} with the key in"
+        f" {preset.key_env}{more} (--sim simulates, `fairlead init` writes a file)"
+    )
+
+
+def build_plan(
+    args: argparse.Namespace,
+    cwd: Path,
+    config_variable: str | None,
+    found: tuple[FoundProvider, ...] = (),
+) -> StackPlan:
+    """The plan that the arguments describe. Without a file, the first provider found is used.
+
+    Raises UsageError.
+    """
     config = args.config or (Path(config_variable) if config_variable else None)
     if config is None and not args.sim and (cwd / "fairlead.toml").is_file():
         config = cwd / "fairlead.toml"
     return StackPlan(
         state=args.state,
         scale=parse_scale(args.scale),
-        sim=args.sim or config is None,
+        sim=args.sim or (config is None and not found),
         config=config,
+        found=found[0] if found and config is None and not args.sim else None,
         port=args.port,
         solo=args.solo,
         nats_nodes=args.nats_nodes,

@@ -1,0 +1,148 @@
+"""`fairlead init`: finds a model to use, tries it with one small call, writes `fairlead.toml`."""
+
+import argparse
+import asyncio
+import os
+import sys
+import tomllib
+from pathlib import Path
+from typing import Final
+
+from rich.markup import escape
+
+from fairlead_cli.errors import CommandError, UsageError
+from fairlead_cli.first_use.config_text import commented_text
+from fairlead_cli.first_use.found_provider import FoundProvider, find_keys, provider_address
+from fairlead_cli.first_use.local_servers import find_servers
+from fairlead_cli.first_use.trial_call import TrialAnswer, TrialFailed, call_once
+from fairlead_cli.terminal import shorten, stderr_console, stdout_console
+from fairlead_schema.catalog import ModelRef
+from fairlead_service.config.configuration import Config
+from fairlead_service.presets.preset import PRESETS, suggest
+from fairlead_service.presets.preset_tables import model_table, suggest_model
+
+FILE: Final = Path("fairlead.toml")
+ANSWERS_MAX: Final = 3
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--config", type=Path, default=FILE, metavar="FILE", help="where to write (fairlead.toml)")
+    add("--provider", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
+    add("--model", metavar="MODEL", help="default: the provider's usual model")
+    add("--yes", action="store_true", help="ask nothing: take the first provider that is found")
+    add("--force", action="store_true", help="replace a file that exists")
+    add("--no-call", action="store_true", help="write the file without a call to the model")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the file only after the model has answered, so that a file means it works."""
+    out = stdout_console()
+    file: Path = args.config
+    if file.exists() and not args.force:
+        raise CommandError(
+            f"{file} exists already: --force replaces it, --config FILE writes another file"
+        )
+    found = choose_provider(args, (*find_keys(os.environ), *find_servers(os.environ)))
+    model = choose_model(found, args.model)
+    out.print(f"[dim]found[/]  {found.preset.label}: {escape(found.origin)}", soft_wrap=True)
+    text = commented_text(found, model)
+    config = Config.model_validate(tomllib.loads(text))
+    ref = ModelRef(provider_id=found.preset.name, id=model)
+    if not args.no_call:
+        answered = _answer_line(_try(config, found, ref))
+        out.print(f"[dim]asked[/]  {escape(model)}: {answered}", soft_wrap=True)
+    _write(file, text)
+    out.print(f"[dim]wrote[/]  {escape(str(file))}", soft_wrap=True)
+    option = "" if file == FILE else f" --config {file}"
+    out.print(f"\nNext: [bold]fairlead up{escape(option)}[/], and in another terminal:")
+    out.print('      [bold]fairlead prompt "Say hello"[/]')
+    return 0
+
+
+def choose_provider(args: argparse.Namespace, found: tuple[FoundProvider, ...]) -> FoundProvider:
+    """The provider of the option, else the only one, else the one that the person chooses."""
+    if args.provider is not None:
+        return _named_provider(args.provider, found)
+    if not found:
+        keys = ", ".join(preset.key_env for preset in PRESETS.values() if preset.key_env)
+        servers = ", ".join(preset.label for preset in PRESETS.values() if preset.is_local)
+        raise CommandError(
+            f"no key and no local model server found: set one of {keys}, or start one of"
+            f" {servers}; `fairlead up --sim` needs neither"
+        )
+    if len(found) == 1 or args.yes:
+        return found[0]
+    if not sys.stdin.isatty():
+        names = ", ".join(each.preset.name for each in found)
+        raise UsageError(
+            f"found {names}: choose with --provider NAME, or take the first with --yes"
+        )
+    return _ask(found)
+
+
+def choose_model(found: FoundProvider, wanted: str | None) -> str:
+    """The model of the option, else the usual one. Raises UsageError, CommandError."""
+    preset, served = found.preset, tuple(model.id for model in found.served)
+    name = wanted or found.default_model
+    if name is None:
+        raise CommandError(f"{preset.label} at {found.base_url} has no model yet: load one there")
+    name = name.removeprefix(f"{preset.name}/")
+    known = name in served if preset.is_local else model_table(preset, name) is not None
+    if not known:
+        meant = suggest_model(None if preset.is_local else preset.name, name, served)
+        raise UsageError(f"{preset.label} has no model {name!r} that is known here{meant}")
+    return name
+
+
+def _named_provider(name: str, found: tuple[FoundProvider, ...]) -> FoundProvider:
+    preset = PRESETS.get(name)
+    if preset is None:
+        choices = suggest(name, PRESETS) or f"; choose from {', '.join(PRESETS)}"
+        raise UsageError(f"--provider {name} is unknown{choices}")
+    chosen = next((each for each in found if each.preset is preset), None)
+    if chosen is not None:
+        return chosen
+    if preset.key_env:
+        raise CommandError(f"{preset.label} needs a key: set {preset.key_env}")
+    address = provider_address(preset, os.environ)
+    raise CommandError(f"{preset.label} does not answer at {address}: start it and try again")
+
+
+def _ask(found: tuple[FoundProvider, ...]) -> FoundProvider:
+    notes = stderr_console()
+    for number, each in enumerate(found, 1):
+        notes.print(f"  {number}  {each.preset.label}: {escape(each.origin)}", soft_wrap=True)
+    for _ in range(ANSWERS_MAX):
+        try:
+            answer = input("Which one? [1] ").strip() or "1"
+        except EOFError:
+            break
+        names = {each.preset.name: each for each in found}
+        if answer in names:
+            return names[answer]
+        if answer.isdecimal() and 1 <= int(answer) <= len(found):
+            return found[int(answer) - 1]
+    raise UsageError("no provider chosen: name one with --provider")
+
+
+def _try(config: Config, found: FoundProvider, ref: ModelRef) -> TrialAnswer:
+    try:
+        return asyncio.run(call_once(config, found, ref))
+    except TrialFailed as error:
+        raise TrialFailed(f"{error}. Nothing was written (--no-call writes anyway)") from error
+
+
+def _answer_line(answer: TrialAnswer) -> str:
+    used = answer.used
+    counts = f"{used.input + used.cache.read + used.cache.write} tokens in,"
+    counts += f" {used.output + used.reasoning} out"
+    said = escape(f'"{shorten(answer.text, 40)}"')
+    return f"{said} in {answer.took_s:.1f} s for ${answer.cost:.6f} ({counts})"
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror}") from error

@@ -1,0 +1,113 @@
+"""One small call to a model, to see that address, key and model fit together."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fairlead_cli.errors import CommandError
+from fairlead_cli.first_use.found_provider import FoundProvider
+from fairlead_llm.http import stream
+from fairlead_llm.transport import clients
+from fairlead_runner.turn.model_target import (
+    ModelNotConfigured,
+    model_price,
+    provider_endpoint,
+    provider_transport,
+)
+from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.provider.events import (
+    ProviderEvent,
+    ProviderFailure,
+    ProviderUsage,
+    StepFinish,
+    TextChunk,
+)
+from fairlead_schema.provider.request import Generation, ModelRequest, TextPart, UserTurn
+from fairlead_service.config.configuration import Config
+from fairlead_session.turn.usage import cost, tokens
+
+QUESTION: Final = "Reply with one word: hello"
+# Enough for a model that thinks before it says a word.
+OUTPUT_TOKENS_MAX: Final = 256
+CONNECT_S: Final = 10.0
+ANSWER_S: Final = 60.0
+MESSAGE_LENGTH_MAX: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class TrialAnswer:
+    """What the model said, what it cost in USD, and how long it took."""
+
+    text: str
+    used: Tokens
+    cost: float
+    took_s: float
+
+
+class TrialFailed(CommandError):
+    """The call did not end with an answer. The message says what to correct."""
+
+
+async def call_once(config: Config, found: FoundProvider, ref: ModelRef) -> TrialAnswer:
+    """Ask the model for a word. Raises TrialFailed."""
+    provider, model = config.provider[ref.provider_id], config.model(ref)
+    assert model is not None, "the configuration was checked"
+    try:
+        endpoint = provider_endpoint(provider, ref)
+    except ModelNotConfigured as error:
+        raise TrialFailed(str(error)) from error
+    request = ModelRequest(
+        model=model.id or ref.id,
+        turns=(UserTurn((TextPart(QUESTION),)),),
+        generation=Generation(max_tokens=OUTPUT_TOKENS_MAX),
+    )
+    bounded = replace(endpoint, connect_s=CONNECT_S, first_byte_s=ANSWER_S, idle_s=ANSWER_S)
+    start = time.monotonic()
+    async with clients(keepalive_max=1) as client_for:
+        client = client_for(provider_transport(provider))
+        async with aclosing(stream(client, bounded, request)) as events:
+            text, usage = await _read(events, found, ref)
+    used = tokens(usage)
+    price = cost(used, model_price(model.cost))
+    return TrialAnswer(text, used, price, time.monotonic() - start)
+
+
+async def _read(
+    events: AsyncIterator[ProviderEvent], found: FoundProvider, ref: ModelRef
+) -> tuple[str, ProviderUsage]:
+    text, usage = "", ProviderUsage()
+    async for event in events:
+        match event:
+            case TextChunk(text=chunk):
+                text += chunk
+            case StepFinish():
+                usage = event.usage
+            case ProviderFailure():
+                raise TrialFailed(explain_failure(event, found, ref))
+            case _:
+                pass
+    return " ".join(text.split()), usage
+
+
+def explain_failure(failure: ProviderFailure, found: FoundProvider, ref: ModelRef) -> str:
+    """What went wrong, and what a person can do, in one sentence."""
+    preset, said = found.preset, " ".join(failure.message.split())[:MESSAGE_LENGTH_MAX]
+    status = f" ({failure.status})" if failure.status else ""
+    match failure.kind:
+        case "auth" if preset.key_env:
+            what = f"{preset.label} refused the key in {preset.key_env}{status}: {said}"
+            mend = "check the key, or choose another provider with --provider"
+        case "network" | "timeout" if failure.status is None:
+            what = f"{preset.label} does not answer at {found.base_url}: {said}"
+            mend = "start the server" if preset.is_local else "check the network and the address"
+        case "rate-limit":
+            what = f"{preset.label} takes no more calls{status}: {said}"
+            mend = "wait a little, or check the credit of the account"
+        case "invalid-request" | "context-overflow" | "content-filter":
+            what = f"{preset.label} refused a call to {ref.id}{status}: {said}"
+            mend = f"choose another model with --model; `fairlead models --all {preset.name}`"
+        case _:
+            what, mend = f"{preset.label} failed{status}: {said}", "try again in a moment"
+    return f"{what} — {mend}"
