@@ -18,7 +18,6 @@ def _all_of(section: str, numbers: Iterable[int], reason: str) -> dict[str, str]
 
 NOT_BUILT: Mapping[str, str] = {
     **_all_of("N", range(17, 21), _MOVE),
-    "P-08": "rules per provider for results of hosted tools; today they are kept whole and sent back",
 }
 
 IN_PART: Mapping[str, str] = {}

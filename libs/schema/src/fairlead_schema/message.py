@@ -74,8 +74,6 @@ class ShellMessage(_Message):
     call_id: CallId
     command: str
     output: str
-    exit: int | None = None
-    """The exit code of a command that ran to its end."""
     time: Span
 
 

@@ -115,9 +115,34 @@ def test_a_failed_call_keeps_its_error() -> None:
     assert outputs(session)[0]["error"] == "denied"
 
 
-def test_a_providers_own_results_are_never_pruned() -> None:
-    """The provider reads them back and checks them."""
+def test_a_providers_own_result_of_no_known_type_is_never_pruned() -> None:
+    """P-08: the provider may read it back and check it."""
     assert cut(grown(called(1, BIG, hosted=True), called(2, SMALL))) is None
+
+
+def hosted_output(number: int) -> tuple[SessionEvent, ...]:
+    """A turn with a large result of code that the provider ran."""
+    *before, succeeded, ended = called(number, BIG, hosted=True)
+    native = {"anthropic": {"type": "code_execution_tool_result"}}
+    result = {"type": "code_execution_result", "stdout": BIG}
+    by = Executor(executed=True, metadata=native)
+    update = {"result": result, "content": (), "provider": by}
+    return (*before, succeeded.model_copy(update=update), ended)
+
+
+def test_a_pruning_of_an_earlier_release_leaves_hosted_results_whole() -> None:
+    """P-08: an upgrade breaks no prefix; only a pruning that says so shortens them."""
+    session = grown(hosted_output(1), called(2, BIG), called(3, SMALL))
+    event = cut(session)
+    assert event is not None
+    assert event.hosted
+
+    before = then(session, event.model_copy(update={"hosted": None}))
+    after = then(session, event)
+
+    assert BIG in str(request_history(before)[1])
+    assert BIG not in str(request_history(after)[1])
+    assert history(after) == history(session)
 
 
 @pytest.mark.parametrize("turns", [0, 2, 9])

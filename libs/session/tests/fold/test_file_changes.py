@@ -11,10 +11,21 @@ from libs.session.tests.conftest import (
     claimed,
     dispatched,
     given,
+    promoted,
+    step_ended,
     step_started,
+    then,
 )
 
-from fairlead_schema.events import SessionEvent, ToolCalled, ToolInputStarted, ToolSucceeded
+from fairlead_schema.events import (
+    RevertCommitted,
+    RevertStaged,
+    SessionEvent,
+    ToolCalled,
+    ToolInputStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.events.revert import RevertState
 from fairlead_schema.session_info import ChangeSummary
 from fairlead_schema.tools.content import Executor
 from fairlead_session.info import info
@@ -23,6 +34,8 @@ from fairlead_session.state.file_changes import (
     FileChanges,
     change_summary,
     changes_after,
+    changes_through,
+    settle_changes,
 )
 
 
@@ -58,7 +71,9 @@ def test_files_and_lines_of_all_tools_add_up() -> None:
 def test_only_so_many_files_are_told_apart() -> None:
     changes = FileChanges()
     for number in range(FILES_MAX + 2):
-        changes = changes_after(changes, "edit", {"files": [diff(f"f{number}", 1, 0)]})
+        changes = changes_after(
+            changes, "edit", {"files": [diff(f"f{number}", 1, 0)]}, message_seq=1
+        )
 
     assert change_summary(changes) == ChangeSummary(
         files=FILES_MAX, additions=FILES_MAX + 2, deletions=0, more=True
@@ -88,7 +103,7 @@ def test_a_result_of_any_shape_is_counted_or_left_out(
     tool: str, structured: dict[str, Any]
 ) -> None:
     """The fold never rejects, whatever a tool of another release wrote."""
-    changes = changes_after(FileChanges(), tool, structured)
+    changes = changes_after(FileChanges(), tool, structured, message_seq=1)
 
     assert changes.additions >= 0
     assert changes.deletions >= 0
@@ -98,4 +113,38 @@ def test_a_result_of_any_shape_is_counted_or_left_out(
 def test_other_tools_change_no_files(tool: str) -> None:
     before = FileChanges(("a",), 1, 1)
 
-    assert changes_after(before, tool, {"files": [diff("b", 1, 1)], "resource": "c"}) is before
+    structured = {"files": [diff("b", 1, 1)], "resource": "c"}
+    assert changes_after(before, tool, structured, message_seq=1) is before
+
+
+def test_a_committed_revert_takes_the_changes_of_its_messages_away() -> None:
+    """P-28: a file that an earlier message changed too stays, and a compaction settles the rest."""
+    changes, states = FileChanges(), [FileChanges()]
+    for seq, files in enumerate([["a"], ["b", "a"], ["b", "c"]], start=1):
+        structured = {"files": [diff(file, seq, 1) for file in files]}
+        changes = changes_after(changes, "edit", structured, message_seq=seq)
+        states.append(changes)
+
+    for seq in range(4):
+        assert changes_through(changes, seq) == states[seq]
+    assert changes_through(settle_changes(changes), 0) == settle_changes(changes)
+
+
+def test_the_summary_follows_a_revert() -> None:
+    """P-28: staged, the counts stay; committed, they are those of the messages that stay."""
+    edited = settled("c1", "edit", {"files": [diff("a.py", 2, 1)]})
+    staged = given(
+        CREATED,
+        promoted("msg_1"),
+        claimed(),
+        dispatched(),
+        step_started(),
+        *edited,
+        step_ended(),
+        RevertStaged(revert=RevertState(message_id="msg_1", snapshot="t", files=())),
+    )
+
+    committed = then(staged, RevertCommitted(message_id="msg_1"))
+
+    assert info(staged).summary == ChangeSummary(files=1, additions=2, deletions=1)
+    assert info(committed).summary is None

@@ -105,12 +105,14 @@ def test_result_metadata_falls_back_to_the_calls() -> None:
 def test_secrets_of_a_provider_do_not_leave_for_another_model() -> None:
     """D11: a hosted result goes to another model without its encrypted and signed fields."""
     found = [{"url": "u", "encrypted_content": "x", "page": {"thoughtSignature": "y", "age": 1}}]
-    hosted = block(CompletedCall(input={"q": 1, "signature": "z"}, result=found), HOSTED)
+    native = {"anthropic": {"type": "web_search_tool_result"}}
+    by = CallExecutor(executed=True, metadata={"call": 1}, result_metadata=native)
+    hosted = block(CompletedCall(input={"q": 1, "signature": "z"}, result=found), by)
 
     same, _ = turns_of(hosted)
     other, _ = turns_of(hosted, model=OTHER)
 
-    assert same.content[1] == ToolResultPart("c", "read", "json", found, {"result": 2})
+    assert same.content[1] == ToolResultPart("c", "read", "json", found, native)
     assert other.content == (
         ToolCallPart("c", "read", {"q": 1}, executed=True),
         ToolResultPart("c", "read", "json", [{"url": "u", "page": {"age": 1}}]),

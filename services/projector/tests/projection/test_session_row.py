@@ -20,6 +20,7 @@ from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
     ResumeRequested,
+    RevertCommitted,
     SessionArchived,
     SessionCreated,
     SessionEvent,
@@ -35,12 +36,12 @@ from fairlead_schema.events.execution import RestReason
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Commit, ImportMark, decode, encode
-from fairlead_schema.session_info import ChildrenUsage
+from fairlead_schema.session_info import ChangeSummary, ChildrenUsage
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.info import info
-from fairlead_session.state.file_changes import FileChanges
+from fairlead_session.state.file_changes import change_summary
 from fairlead_session.state.session import Session
 
 if TYPE_CHECKING:
@@ -354,5 +355,38 @@ def test_a_row_counts_by_model_children_and_changed_files_like_the_fold(
         ("slow", 1, 1),
     ]
     assert row.children == told.children == ChildrenUsage(cost=4, tokens=9)
-    assert row.file_changes == session.file_changes == FileChanges(("a.py",), 3, 1)
+    assert row.file_changes == session.file_changes
+    assert change_summary(row.file_changes) == ChangeSummary(files=1, additions=3, deletions=1)
     assert row.archived_at is None
+
+
+def test_a_committed_revert_takes_file_changes_from_the_row_like_the_fold(
+    log_builder: "LogBuilder",
+) -> None:
+    """P-28: the changes of removed messages leave the summary."""
+    at: dict[str, Any] = {"assistant_message_id": "msg_a", "call_id": "c1"}
+    structured = {"resource": "a.py", "additions": 3, "deletions": 1}
+    changed = log_builder.commit(
+        AT,
+        CREATED,
+        PROMOTED,
+        CLAIMED,
+        DISPATCHED,
+        STARTED,
+        ToolInputStarted(**at, name="write"),
+        ToolCalled(**at, tool="write", input={}, provider=Executor()),
+        ToolSucceeded(**at, structured=structured, content=(), provider=Executor()),
+        ENDED,
+    )
+    reverted = log_builder.commit(AT, RevertCommitted(message_id=PROMOTED.message_id))
+    sessions: dict[Address, ProjectedSession] = {}
+    session, counts = Session(id="ses_1"), []
+    for entry in (changed, reverted):
+        row_changes.fold_batch(sessions, [log_entries.decode_entry(entry)])
+        for recorded in decode(entry.payload).events:
+            session = evolve(session, recorded)
+        assert sessions[AT].row.file_changes == session.file_changes
+        counts.append(session.file_changes.additions)
+
+    assert counts == [3, 0]
+    assert info(session).summary is None

@@ -33,6 +33,8 @@ class ContextPruned(Event):
     visibility: ClassVar[Visibility] = "private"
     through_seq: int
     over_bytes: int
+    hosted: bool | None = None
+    """True: results of hosted tools too, where their protocol allows it."""
 
 
 class ContextUpdated(Event):

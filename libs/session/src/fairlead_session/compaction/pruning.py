@@ -9,6 +9,7 @@ from pydantic_core import to_json
 from fairlead_schema.events import ContextPruned
 from fairlead_schema.message import AssistantMessage, Content, Message, ToolBlock
 from fairlead_schema.tools.content import CompletedCall, FailedCall, TextContent
+from fairlead_session.hosted.results import is_hosted, shorten_result
 from fairlead_session.state.model_requests import PruneCutoff
 from fairlead_session.state.session import Session
 from fairlead_session.state.transcript import TranscriptLine
@@ -27,10 +28,10 @@ def prune(session: Session, *, turns: int, over_bytes: int) -> ContextPruned | N
     answers = [line for line in lines(session) if isinstance(line.message, AssistantMessage)]
     if len(answers) <= turns:
         return None
-    old, cut = answers[:-turns], PruneCutoff(answers[-turns - 1].seq, over_bytes)
-    if all(prune_message(line, cut) == line.message for line in old):
+    cut = PruneCutoff(answers[-turns - 1].seq, over_bytes, hosted=True)
+    if all(prune_message(line, cut) == line.message for line in answers[:-turns]):
         return None
-    return ContextPruned(through_seq=cut.through_seq, over_bytes=over_bytes)
+    return ContextPruned(through_seq=cut.through_seq, over_bytes=over_bytes, hosted=True)
 
 
 def prune_message(line: TranscriptLine, cut: PruneCutoff | None) -> Message:
@@ -38,21 +39,23 @@ def prune_message(line: TranscriptLine, cut: PruneCutoff | None) -> Message:
     message = line.message
     if cut is None or line.seq > cut.through_seq or not isinstance(message, AssistantMessage):
         return message
-    content = tuple(_block(block, cut.over_bytes) for block in message.content)
+    content = tuple(_block(block, cut) for block in message.content)
     return (
         message if content == message.content else message.model_copy(update={"content": content})
     )
 
 
-def _block(block: Content, over_bytes: int) -> Content:
-    """Results of hosted tools stay whole, because their provider reads and checks them."""
-    if not isinstance(block, ToolBlock) or (block.provider and block.provider.executed):
+def _block(block: Content, cut: PruneCutoff) -> Content:
+    """The block in the form that a request sends. The tables of hosted results say which of them shrink."""
+    if not isinstance(block, ToolBlock):
         return block
+    if is_hosted(block):
+        return shorten_result(block, cut.over_bytes, _note) if cut.hosted else block
     state = block.state
     if not isinstance(state, CompletedCall | FailedCall):
         return block
     size = len(to_json([item.wire() for item in state.content] or state.structured))
-    if size <= over_bytes:
+    if size <= cut.over_bytes:
         return block
     paths = state.output_paths if isinstance(state, CompletedCall) else None
     note = (TextContent(text=_note(size, paths or ())),)
@@ -60,6 +63,6 @@ def _block(block: Content, over_bytes: int) -> Content:
     return block.model_copy(update={"state": state.model_copy(update=update)})
 
 
-def _note(size: int, paths: tuple[str, ...]) -> str:
+def _note(size: int, paths: tuple[str, ...] = ()) -> str:
     where = f" The whole output is in {', '.join(paths)}." if paths else ""
     return f"[An old output of {size} bytes was left out here.{where}]"

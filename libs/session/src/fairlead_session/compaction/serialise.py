@@ -29,6 +29,7 @@ from fairlead_schema.tools.content import (
     RunningCall,
     TextContent,
 )
+from fairlead_session.hosted.results import is_hosted, lowered_result
 
 BETWEEN: Final = "\n\n"
 
@@ -78,7 +79,7 @@ def _outcome(block: ToolBlock, excerpt: int) -> tuple[str, ...]:
     """The result or error of a settled call. An open call has neither."""
     match block.state:
         case CompletedCall() as done:
-            return (f"[Tool result]: {_shorten(_output(done), excerpt)}",)
+            return (f"[Tool result]: {_shorten(_output(block, done), excerpt)}",)
         case FailedCall() as failed:
             return (f"[Tool error]: {failed.error.message}",)
         case PendingCall() | RunningCall():
@@ -87,10 +88,14 @@ def _outcome(block: ToolBlock, excerpt: int) -> tuple[str, ...]:
             assert_never(block.state)
 
 
-def _output(done: CompletedCall) -> str:
+def _output(block: ToolBlock, done: CompletedCall) -> str:
+    """A hosted result as another model can read it, because a summary is for every model."""
+    if is_hosted(block) and done.result is not None:
+        lowered = lowered_result(block, done.result)
+        return lowered if isinstance(lowered, str) else to_json(lowered).decode()
     if done.content:
         return "\n".join(map(_content_text, done.content))
-    return to_json(done.structured if done.result is None else done.result).decode()
+    return to_json(done.structured).decode()
 
 
 def _content_text(content: TextContent | FileContent) -> str:

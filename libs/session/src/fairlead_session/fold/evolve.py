@@ -3,8 +3,16 @@
 from collections.abc import Mapping
 from typing import Final
 
-from fairlead_schema.events import BudgetSet, SessionPurged, TodoUpdated, ToolSucceeded
+from fairlead_schema.events import (
+    BudgetSet,
+    CompactionEnded,
+    RevertCommitted,
+    SessionPurged,
+    TodoUpdated,
+    ToolSucceeded,
+)
 from fairlead_schema.events.asks import Todo
+from fairlead_schema.ids import MessageId
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import (
     Reducer,
@@ -25,7 +33,12 @@ from fairlead_session.fold import (
 from fairlead_session.frozen import from_fields
 from fairlead_session.revert.reducers import REDUCERS as REVERT_REDUCERS
 from fairlead_session.state.execution import Execution
-from fairlead_session.state.file_changes import FileChanges, changes_after
+from fairlead_session.state.file_changes import (
+    FileChanges,
+    changes_after,
+    changes_through,
+    settle_changes,
+)
 from fairlead_session.state.session import Session
 from fairlead_session.state.usage import Budget
 
@@ -47,14 +60,11 @@ def evolve(session: Session, recorded: Recorded) -> Session:
     return from_fields(Session, fields)
 
 
-def _of_execution(kind: type, reduce: execution.ExecutionReducer) -> Reducer[Execution]:
+def _of_execution(reduce: execution.ExecutionReducer) -> Reducer[Execution]:
     """Execution is folded without the rest of the session, because the projector folds it too."""
 
     def reduce_local(session: Session, event: object, recorded: Recorded) -> Execution:
-        reduced = reduce(session.execution, event, recorded.seq)
-        return (
-            reduced if kind in execution.KEEPS_IMPORT else execution.note_import(reduced, None, 0)
-        )
+        return execution.note_import(reduce(session.execution, event, recorded.seq), None, 0)
 
     return reduce_local
 
@@ -73,7 +83,31 @@ def _add_file_changes(session: Session, event: ToolSucceeded, _recorded: Recorde
     call = calls.find_call(session, event.assistant_message_id, event.call_id)
     if call is None:
         return session.file_changes
-    return changes_after(session.file_changes, call.tool, event.structured)
+    seq = _message_seq(session, event.assistant_message_id)
+    return changes_after(session.file_changes, call.tool, event.structured, message_seq=seq)
+
+
+def _message_seq(session: Session, message_id: MessageId) -> int:
+    """The sequence of a message; 0 for a message that history no longer holds."""
+    found = (
+        line.seq for line in reversed(session.transcript.lines) if line.message.id == message_id
+    )
+    return next(found, 0)
+
+
+def _settle_file_changes(
+    session: Session, _event: CompactionEnded, _recorded: Recorded
+) -> FileChanges:
+    return settle_changes(session.file_changes)
+
+
+def _revert_file_changes(
+    session: Session, event: RevertCommitted, _recorded: Recorded
+) -> FileChanges:
+    boundary = transcript.revert_seq(session, event)
+    if boundary is None:
+        return session.file_changes
+    return changes_through(session.file_changes, boundary)
 
 
 _PARTS: Final[Mapping[str, Reducers[object]]] = {
@@ -82,7 +116,7 @@ _PARTS: Final[Mapping[str, Reducers[object]]] = {
     "transcript": transcript.REDUCERS,
     "epoch": context.REDUCERS,
     "execution": {
-        **{kind: _of_execution(kind, reduce) for kind, reduce in execution.REDUCERS.items()},
+        **{kind: _of_execution(reduce) for kind, reduce in execution.REDUCERS.items()},
         BudgetSet: _change_budget,
     },
     "turn": turn.REDUCERS,
@@ -91,7 +125,11 @@ _PARTS: Final[Mapping[str, Reducers[object]]] = {
     "compaction": compaction.REDUCERS,
     "requests": model_requests.REDUCERS,
     "usage": usage.REDUCERS,
-    "file_changes": {ToolSucceeded: _add_file_changes},
+    "file_changes": {
+        ToolSucceeded: _add_file_changes,
+        CompactionEnded: _settle_file_changes,
+        RevertCommitted: _revert_file_changes,
+    },
     "asks": asks.REDUCERS,
     "todos": {TodoUpdated: _update_todos},
     "read_directories": read_directories.REDUCERS,

@@ -28,7 +28,7 @@ def _compact(session: Session, _event: CompactionEnded, _recorded: Recorded) -> 
 
 
 def _prune(session: Session, event: ContextPruned, _recorded: Recorded) -> RequestState:
-    cutoff = PruneCutoff(event.through_seq, event.over_bytes)
+    cutoff = PruneCutoff(event.through_seq, event.over_bytes, event.hosted is True)
     return replace(session.requests, prune_cutoff=cutoff)
 
 

@@ -24,6 +24,8 @@ class PruneCutoff:
 
     through_seq: int
     over_bytes: int
+    hosted: bool = False
+    """Whether results of hosted tools are among them. Earlier releases left those whole."""
 
 
 @dataclass(frozen=True)

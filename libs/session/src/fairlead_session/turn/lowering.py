@@ -37,9 +37,15 @@ from fairlead_schema.tools.content import (
     RunningCall,
     ToolContent,
 )
+from fairlead_session.hosted.provider_secrets import remove_provider_secrets
+from fairlead_session.hosted.results import (
+    is_hosted,
+    lowered_hidden_text,
+    lowered_result,
+    result_metadata,
+)
 from fairlead_session.media.attachment_parts import attachment_parts
 from fairlead_session.media.file_part import file_part
-from fairlead_session.turn.provider_secrets import remove_provider_secrets
 
 AssistantPart = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
 
@@ -86,7 +92,7 @@ def _assistant(message: AssistantMessage, model: ModelRef) -> tuple[Turn, ...]:
     results = tuple(
         ToolTurn(result)
         for block in message.content
-        if isinstance(block, ToolBlock) and not _is_hosted(block)
+        if isinstance(block, ToolBlock) and not is_hosted(block)
         for result in _result(block, keep=keep)
     )
     return (AssistantTurn(parts), *results) if parts else ()
@@ -98,12 +104,13 @@ def _parts(block: Content, *, same: bool, keep: bool) -> tuple[AssistantPart, ..
             return (TextPart(text, metadata if keep else None),) if text else ()
         case ReasoningBlock(text=text, provider_metadata=metadata):
             if not same:
-                return (TextPart(text),) if text else ()
+                told = text or lowered_hidden_text(metadata)
+                return (TextPart(told),) if told else ()
             sent = metadata if keep else None
             return (ReasoningPart(text, sent),) if text or sent else ()
         case ToolBlock():
             metadata = block.provider.metadata if keep and block.provider else None
-            hosted = _is_hosted(block)
+            hosted = is_hosted(block)
             input_ = (
                 remove_provider_secrets(_input(block)) if hosted and not keep else _input(block)
             )
@@ -111,10 +118,6 @@ def _parts(block: Content, *, same: bool, keep: bool) -> tuple[AssistantPart, ..
             return (call, *_result(block, keep=keep)) if hosted else (call,)
         case _:
             assert_never(block)
-
-
-def _is_hosted(block: ToolBlock) -> bool:
-    return block.provider is not None and block.provider.executed
 
 
 def _input(block: ToolBlock) -> object:
@@ -128,12 +131,14 @@ def _input(block: ToolBlock) -> object:
 
 def _result(block: ToolBlock, *, keep: bool) -> tuple[ToolResultPart, ...]:
     """The result of a settled call. An open call has none."""
-    metadata = _result_metadata(block) if keep else None
+    metadata = result_metadata(block) if keep else None
     match block.state:
         case PendingCall() | RunningCall():
             return ()
+        case CompletedCall(result=native) if is_hosted(block) and native is not None and not keep:
+            kind, value = _lowered_value(block, native)
         case CompletedCall() as done:
-            kind, value = _value(done, hosted=_is_hosted(block))
+            kind, value = _value(done, hosted=is_hosted(block))
         case FailedCall() as failed:
             error = {
                 "error": failed.error.message,
@@ -145,15 +150,14 @@ def _result(block: ToolBlock, *, keep: bool) -> tuple[ToolResultPart, ...]:
             kind, value = "error", error
         case _:
             assert_never(block.state)
-    if _is_hosted(block) and not keep:
+    if is_hosted(block) and not keep:
         value = remove_provider_secrets(value)
     return (ToolResultPart(block.id, block.name, kind, value, metadata),)
 
 
-def _result_metadata(block: ToolBlock) -> dict[str, Any] | None:
-    if block.provider is None:
-        return None
-    return block.provider.result_metadata or block.provider.metadata
+def _lowered_value(block: ToolBlock, native: object) -> tuple[Any, object]:
+    value = lowered_result(block, native)
+    return "text" if isinstance(value, str) else "json", value
 
 
 def _value(done: CompletedCall, *, hosted: bool) -> tuple[Any, Any]:

@@ -6,7 +6,9 @@ from typing import Any, Final, TypeAlias
 from fairlead_projector.projection.rows import ProjectedSession
 from fairlead_schema.events import (
     ChildFinished,
+    CompactionEnded,
     CompactionUsed,
+    RevertCommitted,
     SessionEvent,
     StepEnded,
     TitleEnded,
@@ -14,7 +16,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.message import AssistantMessage, ToolBlock
 from fairlead_schema.session_info import ChildrenUsage
-from fairlead_session.state.file_changes import changes_after
+from fairlead_session.state.file_changes import changes_after, changes_through, settle_changes
 from fairlead_session.state.usage import add_model_usage
 
 Count: TypeAlias = Callable[[ProjectedSession, Any], None]
@@ -41,9 +43,22 @@ def _count_changes(session: ProjectedSession, event: ToolSucceeded) -> None:
     message, row = session.find(event.assistant_message_id), session.row
     if event.provider.executed or not isinstance(message, AssistantMessage):
         return
+    seq = session.messages[message.id].seq
     for block in message.content:
         if isinstance(block, ToolBlock) and block.id == event.call_id:
-            row.file_changes = changes_after(row.file_changes, block.name, event.structured)
+            row.file_changes = changes_after(
+                row.file_changes, block.name, event.structured, message_seq=seq
+            )
+
+
+def _settle_changes(session: ProjectedSession, _event: CompactionEnded) -> None:
+    session.row.file_changes = settle_changes(session.row.file_changes)
+
+
+def _revert_changes(session: ProjectedSession, event: RevertCommitted) -> None:
+    boundary, row = session.messages.get(event.message_id), session.row
+    if boundary is not None:
+        row.file_changes = changes_through(row.file_changes, boundary.seq)
 
 
 COUNTS: Final[Mapping[type[SessionEvent], Count]] = {
@@ -52,5 +67,7 @@ COUNTS: Final[Mapping[type[SessionEvent], Count]] = {
     TitleEnded: _count_request,
     ChildFinished: _count_child,
     ToolSucceeded: _count_changes,
+    CompactionEnded: _settle_changes,
+    RevertCommitted: _revert_changes,
 }
 """How each event is counted. An event that is not here counts for nothing."""

@@ -1,0 +1,1 @@
+"""Hosted results: what requests do with what a provider made by itself, one table per protocol."""
