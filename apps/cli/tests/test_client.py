@@ -9,8 +9,10 @@ import pytest
 from fairlead_cli.client import Client
 from fairlead_cli.commands.session import asks
 from fairlead_cli.commands.session.explain import detail_lines
+from fairlead_cli.commands.session.shell import follow_shell
 from fairlead_cli.commands.stack.quota import named_uses, percent
-from fairlead_cli.errors import ServerRefused, Unreachable
+from fairlead_cli.errors import CommandError, ServerRefused, Unreachable
+from fairlead_schema.commands.input import ShellReceipt
 from fairlead_schema.permission import (
     PermissionRequest,
     QuestionInfo,
@@ -56,6 +58,42 @@ async def test_a_prompt_without_an_id_sends_none() -> None:
 
     assert (receipt.id, receipt.admitted_seq) == ("msg_a", 2)
     assert json.loads(server.requests[0].content) == {"prompt": {"text": "hi"}, "delivery": "steer"}
+
+
+SHELL_RECEIPT = {
+    "admittedSeq": 2,
+    "id": "msg_s",
+    "sessionID": "ses_a",
+    "callID": "call_s",
+    "command": "make",
+    "timeCreated": 1,
+}
+
+
+def shell_stream(*events: tuple[str, dict[str, object]]) -> httpx.Response:
+    envelopes = [{"id": "evt_1", "type": type_, "data": data} for type_, data in events]
+    frames = (f"id: {seq}\ndata: {json.dumps(item)}\n\n" for seq, item in enumerate(envelopes, 2))
+    return httpx.Response(200, text=": hello\n\n" + "".join(frames))
+
+
+async def test_a_command_is_followed_to_its_own_end() -> None:
+    ends = (
+        ("session.next.shell.ended", {"messageID": "msg_other", "output": "no", "exit": 0}),
+        ("session.next.shell.ended", {"messageID": "msg_s", "output": "ok\n", "exit": 2}),
+    )
+    server = Server(httpx.Response(200, json={"data": SHELL_RECEIPT}), shell_stream(*ends))
+    client = server.client()
+
+    receipt = await client.shell("ses_a", "make", message_id="msg_s")
+    assert await follow_shell(client, receipt) == ("ok\n", 2)
+    assert json.loads(server.requests[0].content) == {"command": "make", "id": "msg_s"}
+
+
+async def test_a_command_that_somebody_withdrew_is_not_waited_for() -> None:
+    gone = shell_stream(("input.cancelled", {"messageID": "msg_s"}))
+
+    with pytest.raises(CommandError, match="withdrawn"):
+        await follow_shell(Server(gone).client(), ShellReceipt.model_validate(SHELL_RECEIPT))
 
 
 async def test_a_refusal_is_told_in_the_servers_words() -> None:

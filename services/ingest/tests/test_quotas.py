@@ -10,9 +10,11 @@ from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.input.prompt import prompt
+from fairlead_ingest.verbs.input.shell import shell
 from fairlead_ingest.verbs.profile.create import create
 from fairlead_ingest.verbs.transfer.check import check
 from fairlead_schema import subjects
+from fairlead_schema.commands.input import RequestShell
 from fairlead_schema.commands.transfer import CheckTransfer
 from fairlead_schema.errors import LimitReached, SessionNotFound
 from fairlead_schema.record import LEVEL_NEWEST
@@ -74,6 +76,21 @@ async def test_a_prompt_over_a_quota_is_refused_and_an_exact_retry_gets_its_rece
         await prompt(full, "default", prompt_command(sessionID="ses_unknown"))
 
     assert again == admitted
+
+
+async def test_a_command_of_a_person_needs_the_same_room_as_a_prompt(eventlog: EventLog) -> None:
+    """B11: the two quotas, and an exact retry gets its receipt."""
+    await eventlog.log._status.finalise(LEVEL_NEWEST)  # type: ignore[attr-defined]  # noqa: SLF001
+    context = context_with_totals(eventlog, pending=1)
+    await create(context, "default", create_command(id="ses_1"))
+    asked = RequestShell(session_id="ses_1", id="msg_1", command="ls")
+    first = await shell(context, "default", asked)
+
+    assert await shell(context, "default", asked) == first
+    with pytest.raises(LimitReached, match="2 of 2 pending"):
+        await shell(context, "default", asked.model_copy(update={"id": "msg_2"}))
+    with pytest.raises(LimitReached, match="2 of 2 pending"):
+        await prompt(context, "default", prompt_command(id="msg_3"))
 
 
 PRINCIPAL_QUOTA = {"sessions": 1, "pending": 2, "log_bytes": 1000}

@@ -5,13 +5,17 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import NotFinalised
 from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.verbs.input.cancel import cancel
+from fairlead_ingest.verbs.input.pending import pending
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.input.shell import shell
-from fairlead_schema.commands.input import RequestShell
+from fairlead_schema.commands.input import CancelInput, RequestShell
+from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import Conflict, LimitReached, SessionNotFound
-from fairlead_schema.events import ShellRequested
+from fairlead_schema.events import ShellRequested, ShellStarted
 from fairlead_schema.record import LEVEL_NEWEST
 from services.ingest.tests.conftest import (
+    append_events,
     create_session,
     events,
     prompt_command,
@@ -60,6 +64,27 @@ async def test_too_many_commands_are_refused(finalised: CommandContext) -> None:
         await shell(finalised, "default", command(id=f"msg_{number}"))
     with pytest.raises(LimitReached):
         await shell(finalised, "default", command(id="msg_more"))
+
+
+async def test_a_command_that_waits_is_listed_and_cancelled(
+    finalised: CommandContext, eventlog: EventLog
+) -> None:
+    """Like any pending input. A cancelled id is used up."""
+    first = await shell(finalised, "default", command(id="msg_s"))
+    await shell(finalised, "default", command("ls", id="msg_t"))
+    session = SessionCommand(session_id="ses_1")
+    listed = await pending(finalised, "default", session)
+    assert (listed.inputs, listed.shells[0]) == ((), first)
+
+    await cancel(finalised, "default", CancelInput(session_id="ses_1", message_id="msg_s"))
+    left = await pending(finalised, "default", session)
+    assert [item.command for item in left.shells] == ["ls"]
+    with pytest.raises(Conflict):
+        await shell(finalised, "default", command(id="msg_s"))
+    started = ShellStarted(message_id="msg_t", call_id="call_msg_t", command="ls", agent="build")
+    await append_events(eventlog, started)
+    with pytest.raises(Conflict, match="already promoted"):
+        await cancel(finalised, "default", CancelInput(session_id="ses_1", message_id="msg_t"))
 
 
 async def test_a_command_needs_a_session(context: CommandContext) -> None:

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "demo": CommandEntry("stack.demo", "see a stack, a session, an answer and its log in a minute"),
     "models": CommandEntry("stack.models", "list the models that can be used"),
     "prompt": CommandEntry("session.prompt", "send a prompt and watch the answer"),
+    "shell": CommandEntry("session.shell", "run a command of your own in a session's location"),
     "tail": CommandEntry("session.tail", "follow the events of a session"),
     "sessions": CommandEntry("session.sessions", "list sessions"),
     "explain": CommandEntry("session.explain", "say why a session works or rests"),

@@ -12,6 +12,7 @@ from fairlead_cli.errors import CommandError, ServerRefused, Unreachable
 from fairlead_cli.event_stream import CONNECTED, StreamEvent, follow_stream, parse_events
 from fairlead_llm.sse import FrameTooLarge
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.commands.input import ShellReceipt
 from fairlead_schema.commands.quota import TenantUsageReport
 from fairlead_schema.errors import WireError
 from fairlead_schema.events.revert import RevertState
@@ -79,6 +80,14 @@ class Client:
         body = {**id_field, "prompt": {"text": text, **own}, "delivery": delivery}
         path = f"/api/session/{session_id}/prompt"
         return Receipt.model_validate(await self._data("POST", path, json=body))
+
+    async def shell(
+        self, session_id: SessionId, command: str, *, message_id: MessageId | None = None
+    ) -> ShellReceipt:
+        """Ask for a command of a person. An exact retry with the same id gets the same receipt."""
+        body = {"command": command} | ({} if message_id is None else {"id": message_id})
+        path = f"/api/session/{session_id}/shell"
+        return ShellReceipt.model_validate(await self._data("POST", path, json=body))
 
     async def explain(self, session_id: SessionId) -> dict[str, Any]:
         """Why a session works or rests."""

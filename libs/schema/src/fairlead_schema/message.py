@@ -74,6 +74,8 @@ class ShellMessage(_Message):
     call_id: CallId
     command: str
     output: str
+    exit: int | None = None
+    """The exit code of a command that ran to its end."""
     time: Span
 
 

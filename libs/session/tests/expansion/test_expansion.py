@@ -7,7 +7,7 @@ from libs.session.tests.conftest import PROPERTY
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.location_catalog import CommandInfo
-from fairlead_schema.prompt import AgentMention, Prompt, TextSpan
+from fairlead_schema.prompt import AgentMention, Prompt, PromptFile, TextSpan
 from fairlead_session.expansion.expansion import (
     SHELLS_MAX,
     CommandLoop,
@@ -21,7 +21,7 @@ from fairlead_session.expansion.expansion import (
     open_mentions,
 )
 from fairlead_session.expansion.mention_tokens import find_command, find_mentions
-from fairlead_session.expansion.template import fill_template
+from fairlead_session.expansion.template import FilledTemplate, fill_template
 from fairlead_session.input.fingerprint import fingerprint
 
 CATALOG = MentionCatalog(
@@ -39,6 +39,12 @@ def expand(text: str, *commands: CommandInfo) -> Prompt:
         now = apply_command(now, command, length_max=1000)
     assert isinstance(now, Expanding)
     return finish_expansion(now, CATALOG)
+
+
+def fill(template: str, arguments: str) -> FilledTemplate:
+    filled = fill_template(template, arguments, length_max=1000)
+    assert isinstance(filled, FilledTemplate)
+    return filled
 
 
 @pytest.mark.parametrize(
@@ -81,6 +87,61 @@ def test_a_mention_begins_a_word(text: str, names: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('see @"a b.txt", then @"c"', ["a b.txt", "c"]),
+        ('@"" and @"open', []),
+        ('@"two\nlines" x', []),
+        ('say "@docs" and x@"y z"', ["docs"]),
+    ],
+)
+def test_a_name_with_spaces_stands_in_quotes(text: str, names: list[str]) -> None:
+    """P-22: the span has the quotes."""
+    tokens = find_mentions(text)
+
+    assert [token.name for token in tokens] == names
+    assert all(text[token.start] == "@" for token in tokens)
+    assert [text[token.start + 1 : token.end].strip('"') for token in tokens] == names
+
+
+@pytest.mark.parametrize("place", ["$ARGUMENTS", "$1", "!`echo $1`", "!`echo $ARGUMENTS`"])
+def test_a_template_that_would_be_huge_is_not_built(place: str) -> None:
+    """P-22: ten thousand places times half a megabyte would end the process of everybody."""
+    filled = fill_template(place * 10_000, "x" * 500_000, length_max=1000)
+
+    assert isinstance(filled, int)
+    assert filled >= 5_000_000_000
+
+
+def test_a_long_command_of_a_template_is_refused() -> None:
+    """P-22: one call of `bash` takes no more than a person may ask for."""
+    long = CommandInfo(name="log", template="!`git log $1`")
+    now = apply_command(
+        begin_expansion(Prompt(text="/log " + "x" * 200_000)), long, length_max=10**6
+    )
+
+    assert isinstance(now, TooLong)
+
+
+def test_a_file_that_the_sender_attached_is_attached_once() -> None:
+    """P-22: clients attach the files that they know; the template repeats the mention."""
+    file = PromptFile(uri="file:///w/src/app.py", mime="text/x-python")
+    now = begin_expansion(Prompt(text="/review @src/app.py", files=(file,)))
+    step = apply_command(now, REVIEW, length_max=1000)
+    assert isinstance(step, Expanding)
+
+    assert finish_expansion(step, CATALOG).files == (file,)
+
+
+def test_each_mention_keeps_its_own_span() -> None:
+    """P-24: the same name twice has two places."""
+    source = expand("@docs or @docs").source
+
+    assert source is not None
+    assert [mention.start for mention in source.mentions] == [0, 9]
+
+
+@pytest.mark.parametrize(
     ("template", "arguments", "text"),
     [
         ("Say $ARGUMENTS!", "a b", "Say a b!"),
@@ -95,12 +156,12 @@ def test_a_mention_begins_a_word(text: str, names: list[str]) -> None:
 )
 def test_arguments_take_their_places(template: str, arguments: str, text: str) -> None:
     """P-22: the highest number takes the rest."""
-    assert fill_template(template, arguments).text == text
+    assert fill(template, arguments).text == text
 
 
 def test_arguments_inside_a_command_are_words_and_add_no_command() -> None:
     """P-22: whatever an argument says, the shell gets it as one word."""
-    filled = fill_template("!`git log $1`\n$ARGUMENTS", "'; rm -rf /' !`id`")
+    filled = fill("!`git log $1`\n$ARGUMENTS", "'; rm -rf /' !`id`")
 
     assert filled.shells == ("git log '; rm -rf /' '!`id`'",)
     assert filled.text.endswith("!`id`")
@@ -216,5 +277,6 @@ def test_any_text_and_any_arguments_are_expanded_without_an_error(text: str, mor
     without = finish_expansion(begin_expansion(prompt), MentionCatalog())
     assert fingerprint(with_files) == fingerprint(without) == fingerprint(prompt)
 
-    filled = fill_template(text, more)
-    assert len(filled.shells) == len(fill_template(text, "").shells)
+    filled = fill_template(text, more, length_max=100_000)
+    assert isinstance(filled, FilledTemplate)
+    assert len(filled.shells) == len(fill(text, "").shells)

@@ -28,8 +28,8 @@ from fairlead_schema.events import (
     ToolStarted,
 )
 from fairlead_schema.message import ShellMessage
-from fairlead_schema.prompt import PromptInput
-from fairlead_schema.record import Recorded
+from fairlead_schema.prompt import Prompt, PromptInput
+from fairlead_schema.record import ImportMark, Recorded
 from fairlead_schema.tools.content import TextContent
 from fairlead_session.calls.lifecycle import (
     INTERRUPTED,
@@ -48,8 +48,16 @@ from fairlead_session.execution.commands import interrupt, is_at_rest, resume
 from fairlead_session.execution.ownership import needs_release
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL, stop_open_work
 from fairlead_session.explain import explain
+from fairlead_session.fold.evolve import evolve
 from fairlead_session.input.admission import InboxFull, MessageIdInUse, admit
 from fairlead_session.input.attachment import resolve_attachments
+from fairlead_session.input.inbox import (
+    AlreadyPromoted,
+    InputNotPending,
+    cancel,
+    edit,
+    pending_commands,
+)
 from fairlead_session.input.pending_shells import drop_shells, start_shells
 from fairlead_session.input.shell import request_shell
 from fairlead_session.next_move import (
@@ -74,6 +82,11 @@ RUN = ToolStarted(assistant_message_id="msg_s", call_id="call_s", worker="wkr_a"
 
 def request(session: Session, id_: str = "msg_s", command: str = "make test") -> object:
     return request_shell(session, id_, "call_s", command, "build", pending_max=2)
+
+
+def events_of(decision: object) -> tuple[SessionEvent, ...]:
+    assert isinstance(decision, tuple)
+    return decision
 
 
 def recorded(*events: SessionEvent) -> list[Recorded]:
@@ -163,6 +176,80 @@ def test_a_cancelled_prompt_takes_its_commands_along() -> None:
 
     assert session.inbox.shells == ()
     assert next_move(then(session, claimed())) == Rest("idle")
+
+
+def test_a_command_is_cancelled_before_it_starts_and_never_after() -> None:
+    """One by one. Its id is used up."""
+    second = REQUESTED.model_copy(update={"message_id": "msg_t", "call_id": "call_t"})
+    session = given(CREATED, REQUESTED, second)
+    assert [item.id for item in pending_commands(session)] == ["msg_s", "msg_t"]
+
+    one = then(session, *events_of(cancel(session, "msg_s")))
+    assert [item.id for item in pending_commands(one)] == ["msg_t"]
+    assert is_moving(one)
+    none = then(one, *events_of(cancel(one, "msg_t")))
+    assert is_at_rest(none)
+    assert next_move(then(none, claimed())) == Rest("idle")
+    assert request(none) == MessageIdInUse("msg_s")
+    assert cancel(none, "msg_s") == InputNotPending("msg_s")
+    started = given(CREATED, REQUESTED, claimed(), STARTED)
+    assert isinstance(cancel(started, "msg_s"), AlreadyPromoted)
+    events = recorded(CREATED, REQUESTED, InputCancelled(message_id="msg_s"))
+    assert list(verify(events)) == []
+    assert find_unfinished_work(events) == ()
+
+
+@pytest.mark.parametrize("id_", ["msg_s", "msg_1"])
+def test_a_cancel_in_an_imported_session_begins_nothing(id_: str) -> None:
+    """H-14: what was asked for at the origin waits here until somebody asks for it."""
+    mark = ImportMark(through=3)
+    session = Session(id="ses_1")
+    for item in recorded(CREATED, REQUESTED, admitted("msg_1")):
+        session = evolve(session, item._replace(imported=mark))
+    assert not is_moving(session)
+
+    after = then(session, *events_of(cancel(session, id_)))
+    assert not is_moving(after)
+
+
+def test_a_cancelled_command_beside_a_running_one_leaves_it_alone() -> None:
+    second = REQUESTED.model_copy(update={"message_id": "msg_t", "call_id": "call_t"})
+    session = given(CREATED, REQUESTED, claimed(), STARTED, RUN, second)
+
+    after = then(session, *events_of(cancel(session, "msg_t")))
+    assert isinstance(next_move(after), AwaitCalls)
+    assert is_at_rest(then(after, ENDED, released()))
+
+
+@pytest.mark.parametrize(
+    ("text", "left"), [("No command", 0), ("Now (the output of `make test` stands above)", 1)]
+)
+def test_an_edit_that_takes_a_command_out_of_its_prompt_withdraws_it(text: str, left: int) -> None:
+    """P-22: nothing runs that the prompt does not name any more."""
+    session = given(CREATED, OF_PROMPT, admitted("msg_1"))
+
+    edited = edit(session, "msg_1", prompt=Prompt(text=text), delivery=None)
+    assert len(then(session, *events_of(edited)).inbox.shells) == left
+
+
+def test_commands_that_wait_leave_no_room_for_prompts() -> None:
+    session = given(CREATED, REQUESTED, admitted("msg_1"))
+    prompt = Prompt(text="more")
+
+    assert admit(session, "msg_2", prompt, "steer", pending_max=2) == InboxFull(2)
+    assert isinstance(admit(session, "msg_2", prompt, "steer", pending_max=3), tuple)
+
+
+def test_the_end_of_a_command_has_its_exit_code() -> None:
+    """A command that failed by itself did run: its code says so."""
+    running = given(CREATED, REQUESTED, claimed(), STARTED, RUN)
+
+    (ended,) = settle(running, running.calls[0], Succeeded(structured={"exit": 2}))
+    assert isinstance(ended, ShellEnded)
+    assert (ended.exit, ended.needed_level) == (2, 2)
+    shown = messages(then(running, ended))[-1]
+    assert isinstance(shown, ShellMessage)
+    assert shown.exit == 2
 
 
 def test_an_interrupt_ends_a_command_that_runs_and_one_that_waits() -> None:

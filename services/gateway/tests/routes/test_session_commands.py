@@ -92,12 +92,14 @@ async def test_a_session_that_ingest_does_not_know_is_404(
 
 
 async def test_pending_inputs_are_listed(client: httpx.AsyncClient, ingest: FakeIngest) -> None:
-    """A-31, P-29: receipts, in order."""
-    ingest.serve("session.pending", {"data": {"inputs": [RECEIPT]}})
+    """A-31, P-29: receipts, in order, and those of commands that have not started."""
+    command = {"id": "msg_s", "callID": "call_s", "command": "make", "promptID": "msg_1"}
+    shell = {"admittedSeq": 3, "sessionID": "ses_1", "timeCreated": 4, **command}
+    ingest.serve("session.pending", {"data": {"inputs": [RECEIPT], "shells": [shell]}})
 
     answer = await client.get(f"{AT}/input")
 
-    assert (answer.status_code, answer.json()) == (200, {"data": [RECEIPT]})
+    assert (answer.status_code, answer.json()) == (200, {"data": [RECEIPT], "shells": [shell]})
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,16 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     MANIFEST,
     AgentSwitched,
+    InputCancelled,
     ModelSwitched,
     PromptAdmitted,
     PromptPromoted,
     SessionArchived,
     SessionCreated,
+    SessionEvent,
     SessionMoved,
     ShellEnded,
+    ShellRequested,
     ShellStarted,
     StepEnded,
     StepFailed,
@@ -285,3 +288,23 @@ def test_a_replay_rebuilds_what_is_pending_and_asks_nobody_to_work(
     row = again.sessions[AT]
     assert (row.pending, row.work_requested, row.owed, row.owner) == (1, False, False, None)
     assert [input_row.promoted_seq for input_row in again.inputs.values()] == [None]
+
+
+def test_commands_of_people_count_as_pending_until_they_end(log_builder: "LogBuilder") -> None:
+    """B11: the quota `pending` counts them. Those of a template count with their prompt."""
+    own = ShellRequested(message_id="msg_s", call_id="call_s", command="ls", agent="build")
+    sessions: dict[Address, ProjectedSession] = {}
+
+    def pending_after(*events: SessionEvent) -> int:
+        fold(log_builder.commit(AT, *events), sessions=sessions)
+        return sessions[AT].row.pending
+
+    assert pending_after(CREATED, own, admission("msg_1")) == 2
+    of_prompt = own.model_copy(update={"message_id": "msg_t", "prompt_id": "msg_2"})
+    assert pending_after(of_prompt, admission("msg_2")) == 3
+    started = ShellStarted(message_id="msg_s", call_id="call_s", command="ls", agent="build")
+    assert pending_after(started) == 3
+    assert pending_after(ShellEnded(message_id="msg_s", call_id="call_s", output="")) == 2
+    again = own.model_copy(update={"message_id": "msg_u"})
+    assert pending_after(again) == 3
+    assert pending_after(InputCancelled(message_id="msg_u")) == 2

@@ -29,12 +29,12 @@ async def test_a_resource_is_read_from_the_server_that_the_uri_names(
     }
     registry = Registry()
     servers = ToolServers(Config.model_validate({"mcp": {"docs": server}}), registry)
+    note: RawContent | None = None
     async with servers.connect():
         async with asyncio.timeout(60):
-            while True:
+            while note is None:
                 try:
                     note = await servers.read_resource("default", "mcp://docs/note://tides")
-                    break
                 except CallFailed:
                     await asyncio.sleep(0.1)
         assert note == RawContent(note.data, "tides", "text/plain")

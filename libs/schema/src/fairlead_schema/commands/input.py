@@ -65,6 +65,8 @@ class ShellReceipt(Model):
     command: str
     time_created: int
     started_seq: int | None = None
+    prompt_id: MessageId | None = None
+    """The pending prompt whose template runs the command."""
 
 
 class SkillBody(InputModel):
@@ -119,6 +121,7 @@ class PromptResult(Model):
 
 
 class PendingInputs(Model):
-    """The inputs that are admitted and not yet promoted, in their order."""
+    """The inputs that are admitted and not yet promoted, and the commands that have not started."""
 
     inputs: tuple[Receipt, ...]
+    shells: tuple[ShellReceipt, ...] = ()

@@ -1,6 +1,6 @@
 """Events of the inbox: admission, promotion and changes of pending input; shell commands."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from typing_extensions import override
 
@@ -62,11 +62,15 @@ class SyntheticAdded(Event):
     text: str
 
 
+SHELL_LEVEL: Final = 2
+"""The level of the log's format in which people's commands run."""
+
+
 class ShellRequested(Event):
     """A person's own command waits for a safe boundary. It runs after its start is in the log."""
 
     type: ClassVar[str] = "shell.requested"
-    level: ClassVar[int] = 2
+    level: ClassVar[int] = SHELL_LEVEL
     visibility: ClassVar[Visibility] = "notice"
     message_id: MessageId
     call_id: CallId
@@ -91,3 +95,10 @@ class ShellEnded(Event):
     message_id: MessageId
     call_id: CallId
     output: str
+    exit: int | None = None
+    """The exit code. Absent if the command did not run to its end."""
+
+    @property
+    @override
+    def needed_level(self) -> int:
+        return self.level if self.exit is None else SHELL_LEVEL

@@ -279,14 +279,21 @@ def failure_event(call: UnsettledCall, outcome: Failed) -> ToolFailed | ShellEnd
 def _shell_end(
     call: UnsettledCall, outcome: Outcome, unwritten: ProgressReport | None
 ) -> ShellEnded:
-    """The end of a person's own command: its text, or what came before its failure and why."""
+    """The end of a person's own command: its text, or what came before its failure and why.
+
+    The tool that runs commands says the exit code as `exit`.
+    """
+    code = None
     if isinstance(outcome, Failed):
         before = () if unwritten is None else unwritten[1]
         texts = (*_texts(before), outcome.message)
     else:
-        texts = _texts(outcome.content)
+        texts, code = _texts(outcome.content), outcome.structured.get("exit")
     return ShellEnded(
-        message_id=call.assistant_message_id, call_id=call.call_id, output="\n".join(texts)
+        message_id=call.assistant_message_id,
+        call_id=call.call_id,
+        output="\n".join(texts),
+        exit=code if isinstance(code, int) else None,
     )
 
 

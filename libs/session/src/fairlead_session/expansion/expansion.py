@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from fairlead_schema.commands.input import COMMAND_LENGTH_MAX
 from fairlead_schema.commands.location_catalog import CommandInfo
 from fairlead_schema.prompt import (
     AgentMention,
@@ -88,12 +89,16 @@ def apply_command(
         return CommandLoop(names)
     token = find_command(now.text)
     assert token is not None, "only a text that begins with a command is expanded"
-    filled = fill_template(command.template, now.text[token.end :].strip())
+    arguments = now.text[token.end :].strip()
+    filled = fill_template(command.template, arguments, length_max=length_max)
+    if isinstance(filled, int):
+        return TooLong(filled, length_max)
     shells = (*now.shells, *filled.shells)
     if len(shells) > SHELLS_MAX:
         return TooManyShells(SHELLS_MAX)
-    if len(filled.text) > length_max:
-        return TooLong(len(filled.text), length_max)
+    longest = max(map(len, shells), default=0)
+    if longest > COMMAND_LENGTH_MAX:
+        return TooLong(longest, COMMAND_LENGTH_MAX)
     return replace(now, text=filled.text, chain=(*now.chain, command), shells=shells)
 
 
@@ -123,7 +128,7 @@ def finish_expansion(now: Expanding, catalog: MentionCatalog) -> Prompt:
             note = catalog.references[token.name]
         elif token.name in catalog.files:
             uri, note = catalog.files[token.name], ""
-            if all(file.uri != uri for file in files):
+            if all(file.uri != uri for file in (*(now.prompt.files or ()), *files)):
                 files.append(_attach(token.name, uri, span))
         else:
             continue
@@ -173,7 +178,7 @@ def _source_mentions(
         kind: MentionKind = "command" if now.chain[0].skill is None else "skill"
         mentions.append(SourceMention(kind=kind, name=first.name, start=0, end=first.end))
     for token in resolved:
-        place = typed.get(token.name, first or token)
+        place = typed.get(token.name, first or token) if now.chain else token
         if token.name in catalog.agents:
             kind = "agent"
         else:

@@ -8,7 +8,9 @@ MENTIONS_MAX: Final = 64
 
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9][A-Za-z0-9._-]{0,63})(?=\s|$)")
 # An `@` inside a word belongs to an address or a version, and names nothing.
-_MENTION: Final = re.compile(r"(?<![^\s(\[{\"'`])@([A-Za-z0-9_.~/][^\s@\"'`()\[\]{}<>,;!?]*)")
+_MENTION: Final = re.compile(
+    r"(?<![^\s(\[{\"'`])@(?:\"([^\"\n]{1,1024})\"|([A-Za-z0-9_.~/][^\s@\"'`()\[\]{}<>,;!?]*))"
+)
 _TRAILING: Final = ".:"
 
 
@@ -27,10 +29,14 @@ def find_command(text: str) -> Token | None:
 
 
 def find_mentions(text: str) -> tuple[Token, ...]:
-    """The words after an `@`, in order. A dot or colon at the end belongs to the sentence."""
+    """The words after an `@`, in order. A dot or colon at the end belongs to the sentence.
+
+    A name with spaces stands in double quotes.
+    """
     tokens = []
     for found in _MENTION.finditer(text):
-        name = found[1].rstrip(_TRAILING)
-        if name:
+        if found[1] is not None:
+            tokens.append(Token(found[1], found.start(), found.end()))
+        elif name := found[2].rstrip(_TRAILING):
             tokens.append(Token(name, found.start(), found.start() + 1 + len(name)))
     return tuple(tokens[:MENTIONS_MAX])

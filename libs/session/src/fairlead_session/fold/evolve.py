@@ -60,11 +60,14 @@ def evolve(session: Session, recorded: Recorded) -> Session:
     return from_fields(Session, fields)
 
 
-def _of_execution(reduce: execution.ExecutionReducer) -> Reducer[Execution]:
+def _of_execution(kind: type, reduce: execution.ExecutionReducer) -> Reducer[Execution]:
     """Execution is folded without the rest of the session, because the projector folds it too."""
 
     def reduce_local(session: Session, event: object, recorded: Recorded) -> Execution:
-        return execution.note_import(reduce(session.execution, event, recorded.seq), None, 0)
+        reduced = reduce(session.execution, event, recorded.seq)
+        return (
+            reduced if kind in execution.KEEPS_IMPORT else execution.note_import(reduced, None, 0)
+        )
 
     return reduce_local
 
@@ -116,7 +119,7 @@ _PARTS: Final[Mapping[str, Reducers[object]]] = {
     "transcript": transcript.REDUCERS,
     "epoch": context.REDUCERS,
     "execution": {
-        **{kind: _of_execution(reduce) for kind, reduce in execution.REDUCERS.items()},
+        **{kind: _of_execution(kind, reduce) for kind, reduce in execution.REDUCERS.items()},
         BudgetSet: _change_budget,
     },
     "turn": turn.REDUCERS,

@@ -15,6 +15,7 @@ from fairlead_schema.events import (
     ExecutionClaimed,
     ExecutionRecovered,
     ExecutionReleased,
+    InputCancelled,
     InterruptRequested,
     PermissionAsked,
     PermissionReplied,
@@ -275,6 +276,15 @@ def _end_shell(execution: Execution, event: ShellEnded, _seq: int) -> Execution:
     )
 
 
+def _cancel_shell(execution: Execution, event: InputCancelled, _seq: int) -> Execution:
+    """A cancelled command needs no runner. Other cancelled input changes nothing here."""
+    id_ = event.message_id
+    left = tuple(shell for shell in execution.open_shells if shell.assistant_message_id != id_)
+    if left == execution.open_shells:
+        return execution
+    return replace(execution, open_shells=left, shell_requested=bool(left))
+
+
 def _ask(execution: Execution, event: PermissionAsked, _seq: int) -> Execution:
     source = event.request.source
     if source is None:
@@ -320,6 +330,10 @@ REDUCERS: Final[Mapping[type, ExecutionReducer]] = {
     ShellRequested: _request_shell,
     ShellStarted: _start_shell,
     ShellEnded: _end_shell,
+    InputCancelled: _cancel_shell,
     PermissionAsked: _ask,
     PermissionReplied: _reply,
 }
+
+KEEPS_IMPORT: Final = frozenset({InputCancelled})
+"""Events that begin nothing: what was asked for at the origin of an import still waits after them."""

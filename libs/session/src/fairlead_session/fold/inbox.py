@@ -67,7 +67,11 @@ def _cancel(session: Session, event: InputCancelled, _recorded: Recorded) -> Inb
     if admission is None:
         return session.inbox
     # The commands of a cancelled prompt have no more reason to run.
-    shells = tuple(shell for shell in session.inbox.shells if shell.prompt_id != event.message_id)
+    shells = tuple(
+        shell
+        for shell in session.inbox.shells
+        if event.message_id not in {shell.message_id, shell.prompt_id}
+    )
     inbox = replace(session.inbox, shells=shells)
     return _settle(inbox, event.message_id, replace(admission, cancelled=True))
 
@@ -85,7 +89,13 @@ def _edit(session: Session, event: InputEdited, _recorded: Recorded) -> Inbox:
     )
     edited = replace(admission, fingerprint=fingerprint(event.prompt), delivery=event.delivery)
     admissions = inbox.admissions.set(event.message_id, edited)
-    return replace(inbox, pending=pending, admissions=admissions)
+    shells = tuple(shell for shell in inbox.shells if not _is_withdrawn(shell, event))
+    return replace(inbox, pending=pending, admissions=admissions, shells=shells)
+
+
+def _is_withdrawn(shell: PendingShell, event: InputEdited) -> bool:
+    """Whether an edit took the command out of its prompt: the text does not name it any more."""
+    return shell.prompt_id == event.message_id and f"`{shell.command}`" not in event.prompt.text
 
 
 def _revert(session: Session, event: RevertCommitted, recorded: Recorded) -> Inbox:

@@ -169,7 +169,7 @@ def _end_shell(messages: MessageLookup, event: ShellEnded, at: int) -> tuple[Mes
     if not isinstance(shell, ShellMessage):
         return ()
     time = replace_fields(shell.time, completed=at)
-    return (replace_fields(shell, output=event.output, time=time),)
+    return (replace_fields(shell, output=event.output, exit=event.exit, time=time),)
 
 
 def _end_step(message: AssistantMessage, event: StepEnded, at: int) -> AssistantMessage:

@@ -8,6 +8,7 @@ from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery, Prompt, Receipt
 from fairlead_session.execution.commands import SessionIsArchived, is_archived, request_work
 from fairlead_session.input.fingerprint import fingerprint
+from fairlead_session.input.pending_shells import pending_count
 from fairlead_session.state.session import Session
 
 PENDING_INPUTS_MAX = 1000
@@ -69,7 +70,7 @@ def admit(  # noqa: PLR0913 - a prompt and its options
     running = attempt.assistant_message_id if attempt else None
     if expected_turn is not None and expected_turn != running:
         return TurnNotRunning(expected_turn, running)
-    if len(session.inbox.pending) >= pending_max:
+    if pending_count(session) >= pending_max:
         return InboxFull(pending_max)
     event = PromptAdmitted(
         message_id=message_id,

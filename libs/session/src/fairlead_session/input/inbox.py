@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from fairlead_schema.commands.input import ShellReceipt
 from fairlead_schema.events import InputCancelled, InputEdited, SessionEvent
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery, Prompt, Receipt
@@ -34,8 +35,26 @@ def pending_receipts(session: Session) -> tuple[Receipt, ...]:
     return tuple(receipt(session, item.message_id, item.prompt) for item in session.inbox.pending)
 
 
+def pending_commands(session: Session) -> tuple[ShellReceipt, ...]:
+    """The receipts of the commands that have not started, in the order of their admission."""
+    return tuple(
+        ShellReceipt(
+            admitted_seq=shell.admitted_seq,
+            id=shell.message_id,
+            session_id=session.id,
+            call_id=shell.call_id,
+            command=shell.command,
+            time_created=session.inbox.admissions[shell.message_id].created,
+            prompt_id=shell.prompt_id,
+        )
+        for shell in session.inbox.shells
+    )
+
+
 def cancel(session: Session, message_id: MessageId) -> tuple[SessionEvent, ...] | InputRefusal:
-    """Remove a pending input."""
+    """Remove a pending input, or a person's command that has not started."""
+    if any(shell.message_id == message_id for shell in session.inbox.shells):
+        return (InputCancelled(message_id=message_id),)
     item = _find_pending(session, message_id)
     return (InputCancelled(message_id=message_id),) if isinstance(item, PendingInput) else item
 

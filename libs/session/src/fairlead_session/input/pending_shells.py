@@ -19,6 +19,11 @@ def own_shells(session: Session) -> tuple[PendingShell, ...]:
     return tuple(shell for shell in session.inbox.shells if shell.prompt_id is None)
 
 
+def pending_count(session: Session) -> int:
+    """How much input waits. The commands of a prompt's templates count with their prompt."""
+    return len(session.inbox.pending) + len(own_shells(session))
+
+
 def start_shells(shells: Iterable[PendingShell]) -> tuple[SessionEvent, ...]:
     """Show the commands in the transcript, and open their calls."""
     return tuple(

@@ -11,6 +11,7 @@ from fairlead_schema.events import (
     CompactionRequested,
     ExecutionRecovered,
     ExecutionReleased,
+    InputCancelled,
     InterruptRequested,
     PromptAdmitted,
     PromptPromoted,
@@ -69,7 +70,7 @@ class _RequestedWork:
                 self._resumed = False
             case ShellRequested(prompt_id=None, message_id=id_):
                 self.shells.append(id_)
-            case ShellEnded(message_id=id_):
+            case ShellEnded(message_id=id_) | InputCancelled(message_id=id_):
                 self.shells = [shell for shell in self.shells if shell != id_]
             case ToolSucceeded() | ToolFailed():
                 self.requested = self.requested or not (unsettled or self.interrupted)

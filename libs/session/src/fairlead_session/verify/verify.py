@@ -30,6 +30,8 @@ from fairlead_schema.events import (
     SessionCreated,
     SessionEvent,
     SessionPurged,
+    ShellRequested,
+    ShellStarted,
     StepEnded,
     StepFailed,
     TurnRetried,
@@ -75,14 +77,42 @@ class InboxRules:
     """Every input is admitted once and promoted at most once, in order within its delivery."""
 
     kinds: ClassVar[EventKinds] = frozenset(
-        {PromptAdmitted, PromptPromoted, InputCancelled, InputEdited, RevertCommitted}
+        {
+            PromptAdmitted,
+            PromptPromoted,
+            InputCancelled,
+            InputEdited,
+            RevertCommitted,
+            ShellRequested,
+            ShellStarted,
+        }
     )
 
     def __init__(self) -> None:
         self.pending: dict[MessageId, Delivery] = {}
         self._ended: dict[MessageId, str] = {}
+        self._shells: set[MessageId] = set()
 
     def check(self, event: SessionEvent) -> Findings:
+        match event:
+            case ShellRequested(message_id=id_):
+                self._shells.add(id_)
+            case ShellStarted(message_id=id_) | InputCancelled(message_id=id_) if (
+                id_ in self._shells
+            ):
+                self._shells.remove(id_)
+            case (
+                PromptAdmitted()
+                | PromptPromoted()
+                | InputCancelled()
+                | InputEdited()
+                | RevertCommitted()
+            ):
+                yield from self._check_prompt(event)
+            case _:
+                pass
+
+    def _check_prompt(self, event: SessionEvent) -> Findings:
         match event:
             case PromptAdmitted(message_id=id_):
                 if id_ in self.pending or id_ in self._ended:

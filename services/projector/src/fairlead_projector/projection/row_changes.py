@@ -209,7 +209,11 @@ def _apply_commit(session: ProjectedSession, decoded: DecodedEntry, changes: Row
         session_row.apply_event(session, recorded)
         if (count := COUNTS.get(type(event))) is not None:
             count(session, event)
-    session.row.seq = decoded.events[-1].seq
+    row = session.row
+    row.seq, row.pending = (
+        decoded.events[-1].seq,
+        len(session.pending) + len(row.execution.open_shells),
+    )
     asks.update_waiting(session)
     tenant_totals.note_started_calls(session, decoded.events)
 
@@ -265,7 +269,6 @@ def _apply_to_inputs(
             row.promoted_seq = recorded.seq
         if not isinstance(event, InputEdited):
             session.pending.pop(event.message_id, None)
-    session.row.pending = len(session.pending)
 
 
 def _apply_revert(
@@ -286,7 +289,6 @@ def _apply_revert(
         for id_, seq in session.pending.items()
         if (seq <= boundary.seq if withdrawn is None else id_ not in withdrawn)
     }
-    session.row.pending = len(session.pending)
 
 
 _Apply: TypeAlias = Callable[[ProjectedSession, Address, Recorded, RowChanges], None]

@@ -30,7 +30,13 @@ from fairlead_schema.events import (
 from fairlead_schema.identity.principal import counted_principal
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
-from fairlead_session.fold.execution import REDUCERS, change_budget, evolve, note_import
+from fairlead_session.fold.execution import (
+    KEEPS_IMPORT,
+    REDUCERS,
+    change_budget,
+    evolve,
+    note_import,
+)
 from fairlead_session.input.prompt_title import title_after
 from fairlead_session.state.execution import Execution
 from fairlead_session.state.usage import Budget
@@ -112,7 +118,9 @@ def fold_execution(at: Address, events: Iterable[Recorded]) -> Execution:
 
 def _evolve_execution(row: SessionRow, event: SessionEvent, recorded: Recorded) -> None:
     evolved = evolve(row.execution, event, recorded.seq)
-    _set_execution(row, note_import(evolved, recorded.imported, recorded.seq))
+    if recorded.imported is not None or type(event) not in KEEPS_IMPORT:
+        evolved = note_import(evolved, recorded.imported, recorded.seq)
+    _set_execution(row, evolved)
 
 
 def _set_execution(row: SessionRow, execution: Execution) -> None:

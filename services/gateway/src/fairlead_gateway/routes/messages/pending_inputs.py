@@ -8,7 +8,13 @@ from fairlead_gateway.http.request_parser import EmptyInput, message_id_of
 from fairlead_gateway.log.commands import send_command, send_session_command
 from fairlead_gateway.routes.messages.prompt import ReceiptAnswer
 from fairlead_schema.commands.answer import CommandAnswer
-from fairlead_schema.commands.input import CancelInput, EditBody, EditPendingInput, PendingInputs
+from fairlead_schema.commands.input import (
+    CancelInput,
+    EditBody,
+    EditPendingInput,
+    PendingInputs,
+    ShellReceipt,
+)
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import (
     Conflict,
@@ -25,12 +31,14 @@ _ERRORS = (SessionNotFound, MessageNotFound, Conflict, ServiceUnavailable)
 
 class PendingAnswer(Model):
     data: tuple[Receipt, ...]
+    shells: tuple[ShellReceipt, ...] = ()
+    """People's commands that have not started. The commands of a template name their prompt."""
 
 
 async def _list(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     command = SessionCommand(session_id=request.at.session_id)
     pending = await send_command(request, "session.pending", command, CommandAnswer[PendingInputs])
-    return answer(PendingAnswer(data=pending.inputs))
+    return answer(PendingAnswer(data=pending.inputs, shells=pending.shells))
 
 
 async def _cancel(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
@@ -57,7 +65,7 @@ LIST = Operation(
     method="GET",
     path="/api/session/{sessionID}/input",
     scope="session:read",
-    summary="The inputs that are admitted and not yet promoted, in their order.",
+    summary="The inputs that are admitted and not yet promoted, and the commands that have not started.",
     respond=_list,
     query=EmptyInput,
     body=EmptyInput,
@@ -71,7 +79,7 @@ CANCEL = Operation(
     method="DELETE",
     path="/api/session/{sessionID}/input/{messageID}",
     scope="session:write",
-    summary="Cancel one pending input; a conflict once it is promoted.",
+    summary="Cancel one pending input or command; a conflict once it is promoted or has started.",
     respond=_cancel,
     query=EmptyInput,
     body=EmptyInput,

@@ -1,12 +1,11 @@
 """Expanded prompts in the log: the commands that they bring along, and how a retry finds them."""
 
-from hashlib import sha256
-
 from fairlead_ingest.command_context import CommandContext
 from fairlead_schema.events import PromptAdmitted, PromptPromoted, ShellRequested
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
+from fairlead_service import ids
 from fairlead_service.config.configuration import Config
 from fairlead_session.input.fingerprint import fingerprint
 from fairlead_session.state.session import Session
@@ -19,17 +18,17 @@ def request_shells(
     prompt: Prompt,
     commands: tuple[str, ...],
 ) -> tuple[ShellRequested, ...]:
-    """The requests for the commands of a prompt's templates. Their ids follow from the prompt."""
+    """The requests for the commands of a prompt's templates. Nobody else can know their ids."""
     chosen = prompt.agent or (session.profile.agent if session.profile else None)
     return tuple(
         ShellRequested(
-            message_id=(id_ := _shell_id(prompt_id, number)),
+            message_id=(id_ := ids.message_id()),
             call_id=f"call_{id_}",
             command=command,
             agent=config.agent_name(chosen),
             prompt_id=prompt_id,
         )
-        for number, command in enumerate(commands)
+        for command in commands
     )
 
 
@@ -62,7 +61,3 @@ async def _read_prompt(context: CommandContext, at: Address, seq: int | None) ->
 
 async def _end(context: CommandContext, at: Address) -> int:
     return (await context.eventlog.log.head(at)).position
-
-
-def _shell_id(prompt_id: MessageId, number: int) -> MessageId:
-    return "msg_" + sha256(f"{prompt_id}#{number}".encode()).hexdigest()[:26]

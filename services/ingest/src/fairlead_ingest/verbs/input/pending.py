@@ -1,4 +1,4 @@
-"""`session.pending`: the input that is admitted and not promoted, in its order."""
+"""`session.pending`: the input that is admitted and not promoted, and the commands that wait."""
 
 from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import load
@@ -12,6 +12,8 @@ from fairlead_session.input import inbox
 async def pending(
     context: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> PendingInputs:
-    """The receipts of all pending input, from the log."""
+    """The receipts of all pending input and commands, from the log."""
     session = await load(context, Address(tenant, command.session_id))
-    return PendingInputs(inputs=inbox.pending_receipts(session))
+    return PendingInputs(
+        inputs=inbox.pending_receipts(session), shells=inbox.pending_commands(session)
+    )

@@ -10,10 +10,10 @@ from fairlead_ingest.verbs.input.expand_prompt import expand_prompt, may_expand
 from fairlead_ingest.verbs.input.expanded_prompt import find_admitted, request_shells
 from fairlead_ingest.verbs.input.message_id import ID_IN_USE, bind_id, check_minted_id
 from fairlead_ingest.verbs.input.options import check_options
+from fairlead_ingest.verbs.input.prompt_quota import find_prompt_quota
 from fairlead_ingest.verbs.profile.restrictions import check_session_allowed, if_session_allowed
 from fairlead_ingest.verbs.sessions import archived_error
 from fairlead_schema.commands.input import AdmitPrompt, LoadSkill
-from fairlead_schema.commands.quota import QuotaReached
 from fairlead_schema.errors import (
     Conflict,
     InvalidRequest,
@@ -28,7 +28,6 @@ from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.commands import SessionIsArchived
-from fairlead_session.execution.quota import PROMPT_QUOTAS
 from fairlead_session.input.admission import (
     AdmissionRefusal,
     InboxFull,
@@ -72,7 +71,7 @@ async def admit_typed(
     if expand is not None:
         assumed = assumed or await context.load_assumed(at)
         resolved, shells = await _expand_new(context, assumed.state, message_id, typed, expand)
-    reached = await _find_reached_quota(context, at)
+    reached = await find_prompt_quota(context, at)
 
     def decide(session: Session) -> Events | AdmissionRefusal:
         _check_model(context, session, resolved)
@@ -117,15 +116,6 @@ async def _expand_new(
     check_options(context, expanded)
     check_content(context, expanded)
     return expanded, shells
-
-
-async def _find_reached_quota(context: CommandContext, at: Address) -> QuotaReached | None:
-    """The quota that allows no more prompts. The creator of a session is looked up only if it counts."""
-    creator = None
-    if context.quotas.limits_principals(at.tenant, PROMPT_QUOTAS):
-        profile = (await context.peek(at)).profile
-        creator = None if profile is None else profile.created_by
-    return await context.quotas.find_reached_quota(at.tenant, PROMPT_QUOTAS, creator=creator)
 
 
 def _check_model(context: CommandContext, session: Session, prompt: Prompt) -> None:

@@ -2,16 +2,18 @@
 
 from functools import partial
 
-from fairlead_ingest.command_context import Committed, ContextDep, Events
+from fairlead_ingest.command_context import CommandContext, Committed, ContextDep, Events
+from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.input.message_id import bind_id, check_minted_id
 from fairlead_ingest.verbs.input.prompt import admission_error
+from fairlead_ingest.verbs.input.prompt_quota import find_prompt_quota
 from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_schema.commands.input import RequestShell, ShellReceipt
+from fairlead_schema.commands.quota import QuotaReached
 from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.ids import MessageId
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_service.config.configuration import Config
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.input.shell import ShellRefusal, request_shell
 from fairlead_session.state.session import Session
@@ -25,14 +27,16 @@ async def shell(context: ContextDep, tenant: TenantParam, command: RequestShell)
     at = Address(tenant, command.session_id)
     message_id = command.id or check_minted_id(command.minted_id) or ids.message_id()
     assumed = None if command.id is None else await bind_id(context, at, command.id)
-    decide = partial(
-        _decide, command, message_id, context.settings.config, context.settings.pending_inputs_max
-    )
+    reached = await find_prompt_quota(context, at)
+    decide = partial(_decide, context, command, message_id, reached)
     outcome: Committed | ShellRefusal = await context.commit(
         at, if_session_allowed(context, decide), assumed=assumed
     )
     if not isinstance(outcome, Committed):
         raise admission_error(outcome)
+    if outcome.events:
+        context.quotas.add(at, outcome.session, "pending")
+        context.quotas.add(at, outcome.session, "log_bytes", len(command.command))
     context.waker.wake(at)
     admission = outcome.session.inbox.admissions[message_id]
     return ShellReceipt(
@@ -52,15 +56,22 @@ def shell_call_id(message_id: MessageId) -> str:
 
 
 def _decide(
-    command: RequestShell, message_id: MessageId, config: Config, pending_max: int, session: Session
+    context: CommandContext,
+    command: RequestShell,
+    message_id: MessageId,
+    reached: QuotaReached | None,
+    session: Session,
 ) -> Events | ShellRefusal:
     if session.profile is None:
         raise SessionNotFound(session.id)
+    # An exact retry adds nothing, so its caller gets the receipt whatever the tenant uses.
+    if reached is not None and message_id not in session.inbox.admissions:
+        raise quota_error(reached)
     return request_shell(
         session,
         message_id,
         shell_call_id(message_id),
         command.command,
-        config.agent_name(session.profile.agent),
-        pending_max=pending_max,
+        context.settings.config.agent_name(session.profile.agent),
+        pending_max=context.settings.pending_inputs_max,
     )
