@@ -4,7 +4,7 @@ RUN := $(UV) run --locked --no-sync
 # Tests and packages are compiled once, also where the environment forbids it: that halves the collection.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: check sync format lint types layers unit integration test demo up bench memory coverage model-data chaos cluster slow soak growth sbom audit
+.PHONY: check sync format lint types layers unit integration test demo up bench memory coverage model-data chaos cluster slow soak growth sbom audit client
 
 # Four checks at once: they share two cores, and one runs while another waits.
 check: $(filter .tools/bin/uv,$(UV))
@@ -55,6 +55,10 @@ bench: sync
 # few sessions, which is soon full, whatever still grows is no cache.
 memory: sync
 	$(RUN) fairlead bench memory --turns $(or $(TURNS),10000) $(SOLO) $(if $(CACHE),--cache-sessions $(CACHE))
+
+# The synchronous client follows from the asynchronous one.
+client: sync
+	$(RUN) python libs/client/tests/generate_sync.py
 
 coverage: sync
 	$(RUN) python -m tests.tidy.coverage_table --write

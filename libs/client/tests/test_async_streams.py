@@ -187,3 +187,16 @@ async def test_events_end_where_the_log_ends(gateway: ScriptedGateway) -> None:
         taken = [received.seq async for received in fairlead.events("ses_a")]
 
     assert taken == [1, 2, 3]
+
+
+async def test_a_session_that_is_erased_while_it_is_followed_ends_the_stream(
+    gateway: ScriptedGateway,
+) -> None:
+    """The last word of a session is the last event: nothing follows on an open connection."""
+    gateway.script(STREAM, stream(event(1), event(2, "session.purged"), b": heartbeat\n\n"))
+    async with AsyncFairlead(gateway.url) as fairlead:
+        assert [received.seq for received in await take(fairlead, 2)] == [1, 2]
+        with pytest.raises(SessionNotFound):
+            await take(fairlead, 3)
+
+    assert len(gateway.asked) == 2, "nobody opens the stream of an erased session again"

@@ -17,12 +17,14 @@ from fairlead_client.errors import (
 from fairlead_client.message_ids import mint_message_id, mint_session_id
 from fairlead_client.prompt_answer import PromptAnswer
 from fairlead_client.received_event import ReceivedEvent
+from fairlead_client.sync_client.client import Fairlead
 from fairlead_schema.errors import Refused
 
 __all__ = [
     "AnswerMisfit",
     "AsyncFairlead",
     "ClientError",
+    "Fairlead",
     "MalformedAnswer",
     "NotFairlead",
     "NotInTime",

@@ -2,7 +2,7 @@
 
 from contextlib import aclosing
 
-from fairlead_client.async_client.transport import AsyncTransport
+from fairlead_client.async_client.transport import AsyncSessionTransport
 from fairlead_client.deadline import Deadline
 from fairlead_client.errors import PromptUnanswered
 from fairlead_client.prompt_answer import AnswerCollector, PromptAnswer, is_under_way
@@ -10,7 +10,7 @@ from fairlead_schema.prompt import Receipt
 
 
 async def await_answer(
-    transport: AsyncTransport, receipt: Receipt, deadline: Deadline
+    transport: AsyncSessionTransport, receipt: Receipt, deadline: Deadline
 ) -> PromptAnswer:
     """The answer. Raises the errors of `ask`."""
     collector = AnswerCollector(receipt.id, after=max(receipt.admitted_seq - 1, 0))
@@ -37,7 +37,7 @@ async def await_answer(
 
 
 async def _look_for_rest(
-    transport: AsyncTransport, receipt: Receipt, collector: AnswerCollector
+    transport: AsyncSessionTransport, receipt: Receipt, collector: AnswerCollector
 ) -> None:
     """If the session rests, take everything that the log has. Raises if that is no answer."""
     while not collector.is_final:

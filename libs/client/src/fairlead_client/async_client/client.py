@@ -12,7 +12,7 @@ from fairlead_client.async_client.answer_stream import await_answer
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.async_client.http_transport import AsyncHttpTransport
 from fairlead_client.async_client.session_admin import AsyncSessionAdmin
-from fairlead_client.async_client.transport import AsyncTransport
+from fairlead_client.async_client.transport import AsyncSessionTransport
 from fairlead_client.credentials import TokenSource
 from fairlead_client.deadline import Deadline
 from fairlead_client.errors import AnswerMisfit
@@ -43,7 +43,7 @@ class AsyncFairlead(AsyncSessionAdmin):
         token: TokenSource | None = None,
         patience_s: float | None = PATIENCE_S,
         state: Path = STATE,
-        transport: AsyncTransport | None = None,
+        transport: AsyncSessionTransport | None = None,
     ) -> None:
         """Without an address: `$FAIRLEAD_HTTP`, else the stack that runs on this machine.
 

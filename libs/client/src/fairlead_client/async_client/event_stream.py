@@ -3,19 +3,17 @@
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Final
 
 import httpx
 
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.async_client.runtime import sleep
-from fairlead_client.deadline import Deadline
 from fairlead_client.errors import ClientError, MalformedAnswer
-from fairlead_client.fragment_filter import FragmentFilter
 from fairlead_client.frame_parser import FrameParser, FrameTooLong, StreamFrame
 from fairlead_client.received_event import ReceivedEvent, event_of, parse_event
 from fairlead_client.retry_policy import is_passing, pause_s
+from fairlead_client.stream_place import StreamPlace
 from fairlead_schema.errors import Refused, ServiceUnavailable, Unauthorized, WireError
 
 LOG_HEADER: Final = "fairlead-log"
@@ -23,37 +21,6 @@ FAILURE_EVENT: Final = "effect/httpapi/stream/failure"
 CAUGHT_UP: Final = "caught-up"
 SILENCE_S: Final = 45.0
 """A live stream is silent for at most one heartbeat, so three mean that it is dead."""
-
-
-@dataclass(slots=True)
-class StreamPlace:
-    """Where a reader is in the log of a session, and what it has of the open texts."""
-
-    session_id: str
-    seq: int | None
-    with_notices: bool
-    deadline: Deadline
-    log: str | None = None
-    """The incarnation of the log that the seq belongs to."""
-    fragments: FragmentFilter = field(default_factory=FragmentFilter)
-
-    @property
-    def path(self) -> str:
-        return f"/api/session/{self.session_id}/{'stream' if self.with_notices else 'event'}"
-
-    @property
-    def params(self) -> dict[str, str]:
-        after = {} if self.seq is None else {"after": str(self.seq)}
-        return after if self.log is None else {**after, "log": self.log}
-
-    def take(self, event: ReceivedEvent) -> bool:
-        """Move on to an event. False: the reader has it already."""
-        if event.seq is None:
-            return True
-        if self.seq is not None and event.seq <= self.seq:
-            return False
-        self.seq = event.seq
-        return True
 
 
 async def follow_stream(

@@ -4,18 +4,20 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final
 
-from fairlead_client.async_client.event_stream import CAUGHT_UP, StreamPlace, follow_stream
+from fairlead_client.async_client.event_stream import CAUGHT_UP, follow_stream
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.deadline import Deadline
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.routes import route_of
-from fairlead_schema.errors import ServiceUnavailable
+from fairlead_client.stream_place import StreamPlace
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import SessionId
 
 WAIT_S: Final = 25.0
 """How long one request waits for a session to rest. The next request waits on."""
 EXPORT_SILENCE_S: Final = 60.0
+ERASED: Final = "session.purged"
 
 
 class AsyncHttpTransport:
@@ -44,6 +46,9 @@ class AsyncHttpTransport:
         async with aclosing(follow_stream(self._connection, place)) as stream:
             async for item in stream:
                 yield None if isinstance(item, str) else item
+                if not isinstance(item, str) and item.type == ERASED:
+                    # No event follows, and the server keeps the stream open.
+                    raise SessionNotFound(session_id)
 
     async def read(
         self, session_id: SessionId, *, after: int, with_notices: bool

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from fairlead_client.async_client.transport import AsyncTransport
+from fairlead_client.async_client.transport import AsyncSessionTransport
 from fairlead_client.message_ids import mint_session_id
 from fairlead_client.prompt_input import AnyModel, AnySession, model_of, session_id_of
 from fairlead_schema.ids import MessageId, SessionId
@@ -15,7 +15,7 @@ from fairlead_schema.session_info import SessionInfo
 class AsyncSessionAdmin:
     """Creates, lists, changes and stops sessions."""
 
-    def __init__(self, transport: AsyncTransport) -> None:
+    def __init__(self, transport: AsyncSessionTransport) -> None:
         self._transport = transport
 
     async def create(

@@ -8,7 +8,7 @@ from fairlead_client.received_event import ReceivedEvent
 from fairlead_schema.ids import SessionId
 
 
-class AsyncTransport(Protocol):
+class AsyncSessionTransport(Protocol):
     """Sends commands and follows sessions, through every interruption."""
 
     async def aclose(self) -> None:

@@ -1,0 +1,1 @@
+"""The synchronous client, generated from the asynchronous one."""

@@ -1,0 +1,52 @@
+# Generated from async_client/answer_stream.py by `make client`: change that file.
+"""Waits for the answer to one prompt."""
+
+from contextlib import closing
+
+from fairlead_client.deadline import Deadline
+from fairlead_client.errors import PromptUnanswered
+from fairlead_client.prompt_answer import AnswerCollector, PromptAnswer, is_under_way
+from fairlead_client.sync_client.transport import SessionTransport
+from fairlead_schema.prompt import Receipt
+
+
+def await_answer(transport: SessionTransport, receipt: Receipt, deadline: Deadline) -> PromptAnswer:
+    """The answer. Raises the errors of `ask`."""
+    collector = AnswerCollector(receipt.id, after=max(receipt.admitted_seq - 1, 0))
+    stream = transport.follow(
+        receipt.session_id, after=collector.seq, with_notices=True, deadline=deadline
+    )
+    with closing(stream):
+        for event in stream:
+            if event is None:
+                # Nothing is new: perhaps nothing more will come.
+                _look_for_rest(transport, receipt, collector)
+            else:
+                collector.take(event)
+                if collector.failure is not None and not collector.is_final:
+                    # After an interruption another step may follow. The rest says whether it did.
+                    transport.wait(receipt.session_id, deadline)
+                    _look_for_rest(transport, receipt, collector)
+            if collector.is_final:
+                break
+    if collector.answer is not None:
+        return collector.answer
+    assert collector.failure is not None, "the stream ends only with an outcome"
+    raise collector.failure
+
+
+def _look_for_rest(
+    transport: SessionTransport, receipt: Receipt, collector: AnswerCollector
+) -> None:
+    """If the session rests, take everything that the log has. Raises if that is no answer."""
+    while not collector.is_final:
+        explanation = transport.explain(receipt.session_id)
+        if is_under_way(explanation):
+            return
+        before = collector.seq
+        events = transport.read(receipt.session_id, after=before, with_notices=True)
+        with closing(events):
+            for event in events:
+                collector.take(event)
+        if collector.seq == before and not collector.is_final:
+            raise collector.failure or PromptUnanswered(receipt.id, explanation)

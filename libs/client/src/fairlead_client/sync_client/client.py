@@ -1,0 +1,234 @@
+# Generated from async_client/client.py by `make client`: change that file.
+"""The client: sessions, prompts and answers, events, and what people decide."""
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, Unpack, overload
+
+from pydantic import BaseModel, ValidationError
+
+from fairlead_client.credentials import TokenSource
+from fairlead_client.deadline import Deadline
+from fairlead_client.errors import AnswerMisfit
+from fairlead_client.local_stack import STATE, find_gateway
+from fairlead_client.message_ids import mint_message_id
+from fairlead_client.prompt_answer import PromptAnswer
+from fairlead_client.prompt_input import AnySession, PromptFields, prompt_of, session_id_of
+from fairlead_client.received_event import ReceivedEvent
+from fairlead_client.sync_client.answer_stream import await_answer
+from fairlead_client.sync_client.http_connection import HttpConnection
+from fairlead_client.sync_client.http_transport import HttpTransport
+from fairlead_client.sync_client.session_admin import SessionAdmin
+from fairlead_client.sync_client.transport import SessionTransport
+from fairlead_schema.ids import MessageId
+from fairlead_schema.permission import PermissionRequest, QuestionRequest, Reply
+from fairlead_schema.prompt import Delivery, Receipt
+
+Output = TypeVar("Output", bound=BaseModel)
+PATIENCE_S: Final = 30.0
+
+
+class Fairlead(SessionAdmin):
+    """Sessions of one server, for one caller.
+
+    Every method repeats a command until it has an answer, for at most `patience_s`, if a repeat is safe.
+    Raises `Refused` (docs/errors.md) if the server says no, and `ClientError` otherwise.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: TokenSource | None = None,
+        patience_s: float | None = PATIENCE_S,
+        state: Path = STATE,
+        transport: SessionTransport | None = None,
+    ) -> None:
+        """Without an address: `$FAIRLEAD_HTTP`, else the stack that runs on this machine.
+
+        Without a token: `$FAIRLEAD_TOKEN`, else the key of that stack. None as patience means for ever.
+        """
+        if transport is None:
+            gateway = find_gateway(url, token, state=state)
+            transport = HttpTransport(
+                HttpConnection(gateway.url, gateway.token, patience_s=patience_s)
+            )
+        super().__init__(transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def prompt(
+        self,
+        session: AnySession,
+        text: str,
+        *,
+        id: MessageId | None = None,  # noqa: A002 - the name on the wire
+        delivery: Delivery = "steer",
+        resume: bool = True,
+        schema: dict[str, Any] | type[BaseModel] | None = None,
+        **fields: Unpack[PromptFields],
+    ) -> Receipt:
+        """Admit one prompt, once: it is repeated under one id until there is a receipt.
+
+        Give an id if another process may have to repeat the prompt.
+        """
+        body = {
+            "sessionID": session_id_of(session),
+            "id": id or mint_message_id(),
+            "prompt": prompt_of(text, fields, schema),
+            "delivery": delivery,
+            "resume": resume,
+        }
+        return Receipt.model_validate(self._transport.send("session.prompt", body))
+
+    def steer(self, session: AnySession, text: str, *, turn: MessageId | None = None) -> Receipt:
+        """Tell a model that works something. With a turn: only while the model writes that message."""
+        body = {
+            "sessionID": session_id_of(session),
+            "id": mint_message_id(),
+            "prompt": prompt_of(text, {}),
+            "delivery": "steer",
+            **({} if turn is None else {"expectedTurn": turn}),
+        }
+        return Receipt.model_validate(self._transport.send("session.prompt", body))
+
+    @overload
+    def ask(
+        self,
+        session: AnySession,
+        text: str,
+        *,
+        schema: None = None,
+        id: MessageId | None = None,
+        delivery: Delivery = "steer",
+        timeout_s: float | None = None,
+        **fields: Unpack[PromptFields],
+    ) -> PromptAnswer: ...
+
+    @overload
+    def ask(
+        self,
+        session: AnySession,
+        text: str,
+        *,
+        schema: type[Output],
+        id: MessageId | None = None,
+        delivery: Delivery = "steer",
+        timeout_s: float | None = None,
+        **fields: Unpack[PromptFields],
+    ) -> Output: ...
+
+    @overload
+    def ask(
+        self,
+        session: AnySession,
+        text: str,
+        *,
+        schema: dict[str, Any],
+        id: MessageId | None = None,
+        delivery: Delivery = "steer",
+        timeout_s: float | None = None,
+        **fields: Unpack[PromptFields],
+    ) -> dict[str, Any]: ...
+
+    def ask(
+        self,
+        session: AnySession,
+        text: str,
+        *,
+        schema: type[BaseModel] | dict[str, Any] | None = None,
+        id: MessageId | None = None,  # noqa: A002 - the name on the wire
+        delivery: Delivery = "steer",
+        timeout_s: float | None = None,
+        **fields: Unpack[PromptFields],
+    ) -> PromptAnswer | BaseModel | dict[str, Any]:
+        """Prompt, and wait for the answer, however long it takes. With a schema: the object that fits.
+
+        It waits through restarts and for people who are asked. Raises PromptFailed, PromptWithdrawn,
+        PromptUnanswered, AnswerMisfit, NotInTime. The session goes on whatever is raised.
+        """
+        deadline = Deadline("the answer", timeout_s)
+        receipt = self.prompt(session, text, id=id, delivery=delivery, schema=schema, **fields)
+        answer = await_answer(self._transport, receipt, deadline)
+        if schema is None:
+            return answer
+        if answer.value is None:
+            raise AnswerMisfit("the server did not judge it", answer.text)
+        if isinstance(schema, dict):
+            return answer.value
+        try:
+            return schema.model_validate(answer.value)
+        except ValidationError as error:
+            raise AnswerMisfit(str(error), answer.text) from error
+
+    def answer_of(self, receipt: Receipt, *, timeout_s: float | None = None) -> PromptAnswer:
+        """Wait for the answer to a prompt that was admitted. Raises as `ask` does."""
+        return await_answer(self._transport, receipt, Deadline("the answer", timeout_s))
+
+    def events(
+        self, session: AnySession, *, after: int = 0, with_notices: bool = False
+    ) -> Generator[ReceivedEvent, None, None]:
+        """Every event after a seq that is in the log now, once and in order.
+
+        Notices are for clients that know Fairlead: asks and their answers, interrupts, recoveries.
+        """
+        return self._transport.read(session_id_of(session), after=after, with_notices=with_notices)
+
+    def follow(
+        self, session: AnySession, *, after: int | None = None, live: bool = True
+    ) -> Generator[ReceivedEvent, None, None]:
+        """Every event after a seq, and new ones as they come; `live` adds notices and fragments.
+
+        It resumes by itself, without a gap and without a double, and does not end. Raises SessionNotFound
+        when the session is erased, and CursorExpired when the log was restored from a backup.
+        """
+        stream = self._transport.follow(
+            session_id_of(session),
+            after=after,
+            with_notices=live,
+            deadline=Deadline("the stream", None),
+        )
+        with closing(stream):
+            for event in stream:
+                if event is not None:
+                    yield event
+
+    def approve(
+        self, request: PermissionRequest, reply: Reply = "once", *, message: str | None = None
+    ) -> None:
+        """Permit `once` or `always`, or `reject`. The model reads the message of a rejection."""
+        body = {
+            "sessionID": request.session_id,
+            "requestID": request.id,
+            "reply": reply,
+            **({} if message is None else {"message": message}),
+        }
+        self._transport.send("permission.reply", body)
+
+    def answer(self, request: QuestionRequest, answers: Sequence[Sequence[str]] | None) -> None:
+        """Answer each question with labels or free text. None dismisses them: the session stops."""
+        body: dict[str, Any] = {"sessionID": request.session_id, "requestID": request.id}
+        if answers is None:
+            self._transport.send("question.reject", body)
+        else:
+            body["answers"] = [list(labels) for labels in answers]
+            self._transport.send("question.reply", body)
+
+    def wait(self, session: AnySession, *, timeout_s: float | None = None) -> None:
+        """Wait until the session rests. Raises NotInTime."""
+        self._transport.wait(session_id_of(session), Deadline("the work", timeout_s))

@@ -1,0 +1,129 @@
+# Generated from async_client/http_connection.py by `make client`: change that file.
+"""Requests to a gateway: with the caller's token, and again while the server is away."""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import httpx
+
+from fairlead_client.credentials import TokenSource, token_reader
+from fairlead_client.errors import ClientError
+from fairlead_client.http_answers import away, json_of, not_fairlead, refusal_of, retry_after_s
+from fairlead_client.retry_policy import is_passing, pause_s
+from fairlead_client.sync_client.runtime import resolve, sleep
+from fairlead_schema.errors import Refused, Unauthorized
+
+TIMEOUT_S: Final = 30.0
+CONNECT_S: Final = 5.0
+
+
+class HttpConnection:
+    """Sends requests, and opens bodies that are read piece by piece."""
+
+    def __init__(
+        self,
+        url: str,
+        token: TokenSource | None = None,
+        *,
+        patience_s: float | None,
+        http: httpx.Client | None = None,
+    ) -> None:
+        """`patience_s` is how long a request is repeated; None means for ever."""
+        self.url = url
+        self.patience_s = patience_s
+        self._read_token = token_reader(token)
+        self._token: str | None = None
+        # As everywhere in Fairlead: no variable of the environment names a proxy.
+        self._http = http or httpx.Client(
+            timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S), trust_env=False
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        is_repeatable: bool,
+        **options: Any,  # noqa: ANN401 - of httpx
+    ) -> Any:  # noqa: ANN401 - any JSON
+        """The JSON of a success, None for an empty one. Raises Refused and ClientError.
+
+        A request that may be repeated is repeated while the server is away, within the patience.
+        """
+        return json_of(
+            self.repeat(lambda: self._send(method, path, options), is_repeatable=is_repeatable)
+        )
+
+    def repeat(self, send: Callable[[], httpx.Response], *, is_repeatable: bool) -> httpx.Response:
+        """Send until somebody answers, within the patience. Raises the last error."""
+        began, failures, renewed = time.monotonic(), 0, False
+        while True:
+            try:
+                return send()
+            except Unauthorized:
+                if renewed or not self.renew_token():
+                    raise
+                renewed = True
+                continue
+            except (ClientError, Refused) as error:
+                if not is_passing(error, is_repeatable=is_repeatable):
+                    raise
+                pause = pause_s(failures, error, getattr(error, "retry_after_s", None))
+                waited = time.monotonic() - began
+                if self.patience_s is not None and waited + pause > self.patience_s:
+                    raise
+            failures += 1
+            sleep(pause)
+
+    @contextmanager
+    def open(
+        self, path: str, params: dict[str, str], *, media: str, read_s: float
+    ) -> Generator[httpx.Response, None, None]:
+        """A body to read piece by piece, opened once. Raises Refused and ClientError."""
+        timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=read_s)
+        headers = {"accept": media, **self._authorization()}
+        try:
+            with self._http.stream(
+                "GET", self.url + path, params=params, headers=headers, timeout=timeout
+            ) as response:
+                if not response.is_success:
+                    response.read()
+                    raise refusal_of(response)
+                if not response.headers.get("content-type", "").startswith(media):
+                    response.read()
+                    raise not_fairlead(response)
+                yield response
+        except httpx.TransportError as error:
+            raise away(self.url, error) from error
+
+    def renew_token(self) -> bool:
+        """Read the token again after a refusal. False: there is no other one."""
+        before, self._token = self._token, None
+        if self._read_token is None:
+            return False
+        self._token = resolve(self._read_token())
+        return self._token != before
+
+    def _authorization(self) -> dict[str, str]:
+        if self._read_token is None:
+            return {}
+        if self._token is None:
+            self._token = resolve(self._read_token())
+        return {"authorization": f"Bearer {self._token}"}
+
+    def _send(self, method: str, path: str, options: dict[str, Any]) -> httpx.Response:
+        headers = self._authorization()
+        try:
+            response = self._http.request(method, self.url + path, headers=headers, **options)
+        except httpx.TransportError as error:
+            raise away(self.url, error) from error
+        if response.is_success:
+            return response
+        refusal = refusal_of(response)
+        refusal.retry_after_s = retry_after_s(response)  # type: ignore[attr-defined]
+        raise refusal

@@ -1,0 +1,106 @@
+# Generated from async_client/http_transport.py by `make client`: change that file.
+"""Sessions over HTTP and server-sent events."""
+
+from collections.abc import Generator
+from contextlib import closing
+from typing import Any, Final
+
+from fairlead_client.deadline import Deadline
+from fairlead_client.received_event import ReceivedEvent
+from fairlead_client.routes import route_of
+from fairlead_client.stream_place import StreamPlace
+from fairlead_client.sync_client.event_stream import CAUGHT_UP, follow_stream
+from fairlead_client.sync_client.http_connection import HttpConnection
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
+from fairlead_schema.identity.verbs import VERBS
+from fairlead_schema.ids import SessionId
+
+WAIT_S: Final = 25.0
+"""How long one request waits for a session to rest. The next request waits on."""
+EXPORT_SILENCE_S: Final = 60.0
+ERASED: Final = "session.purged"
+
+
+class HttpTransport:
+    """A gateway, as the client needs it."""
+
+    def __init__(self, connection: HttpConnection) -> None:
+        self._connection = connection
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def send(self, verb: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        """The data of the answer to a command, which is repeated where that is safe."""
+        route, rest = route_of(verb, body)
+        options = {} if route.method in {"GET", "DELETE"} else {"json": rest}
+        answer = self._connection.request(
+            route.method, route.path, is_repeatable=VERBS[verb].repeatable, **options
+        )
+        return None if answer is None else answer["data"]
+
+    def follow(
+        self, session_id: SessionId, *, after: int | None, with_notices: bool, deadline: Deadline
+    ) -> Generator[ReceivedEvent | None, None, None]:
+        """Every event after a seq as it comes. None: nothing is new at this moment."""
+        place = StreamPlace(session_id, after, with_notices, deadline)
+        with closing(follow_stream(self._connection, place)) as stream:
+            for item in stream:
+                yield None if isinstance(item, str) else item
+                if not isinstance(item, str) and item.type == ERASED:
+                    # No event follows, and the server keeps the stream open.
+                    raise SessionNotFound(session_id)
+
+    def read(
+        self, session_id: SessionId, *, after: int, with_notices: bool
+    ) -> Generator[ReceivedEvent, None, None]:
+        """Every event after a seq that is in the log now."""
+        place = StreamPlace(session_id, after, with_notices, Deadline("the events", None))
+        with closing(follow_stream(self._connection, place)) as stream:
+            for item in stream:
+                if isinstance(item, str):
+                    if item == CAUGHT_UP:
+                        return
+                elif item.seq is not None:
+                    yield item
+
+    def explain(self, session_id: SessionId) -> dict[str, Any]:
+        """Why the session moves or rests."""
+        path = f"/api/session/{session_id}/explain"
+        answer = self._connection.request("GET", path, is_repeatable=True)
+        explanation: dict[str, Any] = answer["data"]
+        return explanation
+
+    def wait(self, session_id: SessionId, deadline: Deadline) -> None:
+        """Wait until the session rests. Raises NotInTime."""
+        path = f"/api/session/{session_id}/wait"
+        while True:
+            params = {"timeout_s": f"{deadline.left_s(WAIT_S):.3f}"}
+            try:
+                self._connection.request("POST", path, is_repeatable=True, params=params)
+            except ServiceUnavailable as refusal:
+                if refusal.body.service != "session.wait":
+                    raise
+            else:
+                return
+            deadline.check()
+
+    def export(self, session_id: SessionId, *, tree: bool) -> Generator[bytes, None, None]:
+        """The pieces of an exported file. The file is complete only with its own last line."""
+        path, params = f"/api/session/{session_id}/export", {"tree": "true"} if tree else {}
+        with self._connection.open(
+            path, params, media="application/", read_s=EXPORT_SILENCE_S
+        ) as response:
+            yield from response.iter_bytes()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, Any] | None = None,
+        json: object = None,
+    ) -> Any:  # noqa: ANN401 - any JSON
+        """Any other operation of the gateway. Only a GET is repeated."""
+        options: dict[str, Any] = {"params": params} | ({} if json is None else {"json": json})
+        return self._connection.request(method, path, is_repeatable=method == "GET", **options)

@@ -1,0 +1,128 @@
+# Generated from async_client/session_admin.py by `make client`: change that file.
+"""Commands to whole sessions, and what can be read of them without following."""
+
+from collections.abc import Generator
+from typing import Any
+
+from fairlead_client.message_ids import mint_session_id
+from fairlead_client.prompt_input import AnyModel, AnySession, model_of, session_id_of
+from fairlead_client.sync_client.transport import SessionTransport
+from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.permission import PermissionRequest, QuestionRequest
+from fairlead_schema.prompt import Receipt
+from fairlead_schema.session_info import SessionInfo
+
+
+class SessionAdmin:
+    """Creates, lists, changes and stops sessions."""
+
+    def __init__(self, transport: SessionTransport) -> None:
+        self._transport = transport
+
+    def create(
+        self,
+        *,
+        id: SessionId | None = None,  # noqa: A002 - the name on the wire
+        agent: str | None = None,
+        model: AnyModel | None = None,
+        directory: str | None = None,
+        parent: AnySession | None = None,
+    ) -> SessionInfo:
+        """Create a session, once. For an id that exists: the session that has it."""
+        fields = {
+            "id": id or mint_session_id(),
+            "agent": agent,
+            "model": None if model is None else model_of(model),
+            "location": None if directory is None else {"directory": directory},
+            "parentID": None if parent is None else session_id_of(parent),
+        }
+        body = {key: value for key, value in fields.items() if value is not None}
+        return SessionInfo.model_validate(self._transport.send("session.create", body))
+
+    def get(self, session: AnySession) -> SessionInfo:
+        """One session as it is now."""
+        return SessionInfo.model_validate(self._send("session.get", session))
+
+    def sessions(self, *, limit: int = 50, search: str | None = None) -> list[SessionInfo]:
+        """The newest sessions."""
+        params = {"limit": limit} | ({} if search is None else {"search": search})
+        page = self._transport.request("GET", "/api/session", params=params)
+        return [SessionInfo.model_validate(item) for item in page["data"]]
+
+    def messages(self, session: AnySession) -> Generator[dict[str, Any], None, None]:
+        """The transcript, oldest first, in the form of the API."""
+        path = f"/api/session/{session_id_of(session)}/message"
+        params: dict[str, Any] = {"order": "asc", "limit": 200}
+        while True:
+            page = self._transport.request("GET", path, params=params)
+            yield from page["data"]
+            cursor = page["cursor"].get("next")
+            if not page["data"] or cursor is None:
+                return
+            params = {"cursor": cursor}
+
+    def explain(self, session: AnySession) -> dict[str, Any]:
+        """Why a session works or rests: `state`, `code`, `reason` and `next`."""
+        return self._transport.explain(session_id_of(session))
+
+    def pending(self, session: AnySession) -> list[Receipt]:
+        """The inputs that are admitted and that the model has not seen, in their order."""
+        inputs = self._send("session.pending", session)
+        return [Receipt.model_validate(item) for item in inputs]
+
+    def cancel(self, session: AnySession, message_id: MessageId) -> None:
+        """Withdraw one pending input."""
+        self._send("session.cancel", session, messageID=message_id)
+
+    def interrupt(self, session: AnySession) -> None:
+        """Stop the running work and keep the inbox. A session at rest does not change."""
+        self._send("session.interrupt", session)
+
+    def resume(self, session: AnySession) -> None:
+        """Run at least one turn, or join the turn that already runs."""
+        self._send("session.resume", session)
+
+    def compact(self, session: AnySession) -> None:
+        """Replace the history by a summary."""
+        self._send("session.compact", session)
+
+    def switch_model(self, session: AnySession, model: AnyModel) -> None:
+        """Use another model for later turns."""
+        self._send("session.model", session, model=model_of(model))
+
+    def switch_agent(self, session: AnySession, agent: str) -> None:
+        """Use another agent for later turns."""
+        self._send("session.agent", session, agent=agent)
+
+    def permissions(self, session: AnySession | None = None) -> list[PermissionRequest]:
+        """The permission requests that wait for a reply, of one session or of all."""
+        items = self._asks("permission", session)
+        return [PermissionRequest.model_validate(item) for item in items]
+
+    def questions(self, session: AnySession | None = None) -> list[QuestionRequest]:
+        """The questions that wait for an answer, of one session or of all."""
+        items = self._asks("question", session)
+        return [QuestionRequest.model_validate(item) for item in items]
+
+    def export(self, session: AnySession, *, tree: bool = False) -> Generator[bytes, None, None]:
+        """The pieces of a file with everything of a session; `tree` adds its sub-agents."""
+        return self._transport.export(session_id_of(session), tree=tree)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, Any] | None = None,
+        json: object = None,
+    ) -> Any:  # noqa: ANN401 - any JSON
+        """Any other operation of the HTTP API: its JSON, or None."""
+        return self._transport.request(method, path, params=params, json=json)
+
+    def _asks(self, kind: str, session: AnySession | None) -> Any:  # noqa: ANN401 - any JSON
+        if session is not None:
+            return self._send(f"{kind}.list", session)
+        return (self._transport.request("GET", f"/api/{kind}/request"))["data"]
+
+    def _send(self, verb: str, session: AnySession, **fields: object) -> Any:  # noqa: ANN401
+        return self._transport.send(verb, {"sessionID": session_id_of(session), **fields})

@@ -1,0 +1,48 @@
+# Generated from async_client/transport.py by `make client`: change that file.
+"""What a way to the server must be able to do. The client over it is always the same."""
+
+from collections.abc import Generator
+from typing import Any, Protocol
+
+from fairlead_client.deadline import Deadline
+from fairlead_client.received_event import ReceivedEvent
+from fairlead_schema.ids import SessionId
+
+
+class SessionTransport(Protocol):
+    """Sends commands and follows sessions, through every interruption."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+    def send(self, verb: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        """The data of the answer to a command, which is repeated where that is safe."""
+
+    def follow(
+        self, session_id: SessionId, *, after: int | None, with_notices: bool, deadline: Deadline
+    ) -> Generator[ReceivedEvent | None, None, None]:
+        """Every event after a seq as it comes. None: nothing is new at this moment."""
+
+    def read(
+        self, session_id: SessionId, *, after: int, with_notices: bool
+    ) -> Generator[ReceivedEvent, None, None]:
+        """Every event after a seq that is in the log now."""
+
+    def explain(self, session_id: SessionId) -> dict[str, Any]:
+        """Why the session moves or rests."""
+
+    def wait(self, session_id: SessionId, deadline: Deadline) -> None:
+        """Wait until the session rests. Raises NotInTime."""
+
+    def export(self, session_id: SessionId, *, tree: bool) -> Generator[bytes, None, None]:
+        """The pieces of an exported file."""
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, Any] | None = None,
+        json: object = None,
+    ) -> Any:  # noqa: ANN401 - any JSON
+        """Any other operation of the gateway."""
