@@ -37,10 +37,11 @@ class CommandLoop:
 
 @dataclass(frozen=True, slots=True)
 class TooLong:
-    """The prompt grows beyond what one prompt may hold."""
+    """The prompt grows beyond what one prompt may hold, or a command beyond what may run."""
 
     length: int
     limit: int
+    what: str = "the template"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def apply_command(
         return TooManyShells(SHELLS_MAX)
     longest = max(map(len, shells), default=0)
     if longest > COMMAND_LENGTH_MAX:
-        return TooLong(longest, COMMAND_LENGTH_MAX)
+        return TooLong(longest, COMMAND_LENGTH_MAX, "a command of the template")
     return replace(now, text=filled.text, chain=(*now.chain, command), shells=shells)
 
 

@@ -162,10 +162,9 @@ def _expansion_error(refusal: ExpansionRefusal) -> Refused:
             path = " leads to ".join(f"/{name}" for name in chain)
             text = f"The command includes itself: {path}"
             return InvalidRequest(text, kind="Body", field="prompt.text")
-        case TooLong(length=length, limit=limit):
-            return PayloadTooLarge(
-                f"The template has {length} characters, and {limit} fit a prompt"
-            )
+        case TooLong(length=length, limit=limit, what=what):
+            subject = what[0].upper() + what[1:]
+            return PayloadTooLarge(f"{subject} has {length} characters; {limit} are allowed")
         case TooManyShells(limit=limit):
             text = f"The templates run more than {limit} commands"
             return InvalidRequest(text, kind="Body", field="prompt.text")
