@@ -17,12 +17,15 @@ from fairlead_ingest.verbs.transfer import fork as fork_verb
 from fairlead_ingest.verbs.transfer.fork import fork
 from fairlead_schema.commands.session import ForkSession
 from fairlead_schema.errors import Conflict, MessageNotFound, SessionNotFound
+from fairlead_schema.events import PromptAdmitted, ShellRequested, ShellStarted
+from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import LEVEL_NEWEST
 from fairlead_schema.subjects import Address
+from fairlead_session.next_move import Stop, next_move
 from fairlead_session.transfer.events import stored_events
 from fairlead_session.verify.verify import verify
 from fairlead_testing.exports import PARENT, parent_life
-from services.ingest.tests.conftest import append_events, prompt_command, wakes
+from services.ingest.tests.conftest import append_events, prompt_command, wait_until, wakes
 
 AT, COPY = Address("default", PARENT), Address("default", "ses_copy")
 
@@ -134,3 +137,32 @@ async def test_a_fork_that_died_goes_on_where_it_stopped(
     copied = await _events(eventlog, COPY)
     assert [event["seq"] for event in copied] == list(range(1, len(copied) + 1))
     assert len(copied) >= whole
+
+
+@pytest.mark.usefixtures("original")
+async def test_the_commands_of_the_original_run_nowhere_else(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    """One that waits is withdrawn from the fork, and one that runs is stopped there. E-20."""
+    before = len(await _events(eventlog, AT))
+    requests = [
+        ShellRequested(message_id=f"msg_s{n}", call_id=f"call_{n}", command="ls", agent="build")
+        for n in range(3)
+    ]
+    started = ShellStarted(message_id="msg_s0", call_id="call_0", command="ls", agent="build")
+    of_prompt = requests[2].model_copy(update={"prompt_id": "msg_p"})
+    waits = PromptAdmitted(message_id="msg_p", prompt=Prompt(text="`ls`"), delivery="steer")
+    await append_events(eventlog, requests[0], started, requests[1], of_prompt, waits, at=AT)
+
+    await fork(context, "default", _command())
+    copy = await context.peek(COPY)
+    assert (copy.inbox.pending, copy.inbox.shells) == ((), ())
+    assert isinstance(next_move(copy), Stop)
+    await wait_until(lambda: len(wakes(eventlog)) == 1)
+    assert [call.call_id for call in (await context.peek(AT)).calls] == ["call_0"]
+
+    at_message = ForkSession.model_construct(session_id=PARENT, id="ses_two", message_id="msg_s0")
+    await fork(context, "default", at_message)
+    assert len(await _events(eventlog, Address("default", "ses_two"))) == before + 2, (
+        "all before the start of the command, and its request is withdrawn"
+    )

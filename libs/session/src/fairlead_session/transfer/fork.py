@@ -10,7 +10,13 @@ from fairlead_session.transfer.events import StoredEvent
 
 # These name a message before it is part of the conversation.
 _BEFORE_ITS_MESSAGE: Final = frozenset(
-    {"prompt.admitted", "input.edited", "input.cancelled", "attempt.dispatched"}
+    {
+        "prompt.admitted",
+        "input.edited",
+        "input.cancelled",
+        "attempt.dispatched",
+        "shell.requested",
+    }
 )
 
 

@@ -8,7 +8,13 @@ from pydantic_core import to_json
 
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.ports import Head
-from fairlead_ingest.command_context import APPEND_TRIES, CommandContext, ContextDep, Events
+from fairlead_ingest.command_context import (
+    APPEND_TRIES,
+    CommandContext,
+    Committed,
+    ContextDep,
+    Events,
+)
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.profile.restrictions import check_directory_allowed
 from fairlead_ingest.verbs.sessions import change, describe, load
@@ -24,9 +30,10 @@ from fairlead_service import ids
 from fairlead_service.audit import audit_command
 from fairlead_service.rpc.caller import current_caller, current_restrictions
 from fairlead_service.rpc.server import TenantParam
+from fairlead_session.execution.commands import interrupt
 from fairlead_session.execution.quota import CREATE_QUOTAS
 from fairlead_session.input import inbox
-from fairlead_session.input.inbox import InputRefusal
+from fairlead_session.input.inbox import InputNotPending, InputRefusal
 from fairlead_session.state.session import Session
 from fairlead_session.transfer.events import StoredEvent, decode_stored, stored_events
 from fairlead_session.transfer.fork import fork_events
@@ -117,14 +124,21 @@ def _batches(events: Sequence[StoredEvent]) -> Iterator[list[StoredEvent]]:
 
 
 async def _finish(context: CommandContext, at: Address) -> Session:
-    """Withdraw the input that waited at that point: it belongs to the original."""
+    """Withdraw the input that waited at that point, and stop what was open: both belong to the original."""
     session = await load(context, at)
     context.quotas.add(at, session, "sessions")
-    for pending in inbox.pending_receipts(session):
-        await change(context, at, partial(_withdraw, pending.id))
+    prompts = [receipt.id for receipt in inbox.pending_receipts(session)]
+    commands = [receipt.id for receipt in inbox.pending_commands(session)]
+    for message_id in (*prompts, *commands):
+        await change(context, at, partial(_withdraw, message_id))
+    stopped: Committed = await change(context, at, interrupt)
+    if stopped.events:
+        context.waker.wake(at)
     audit_command("session.fork", at.tenant, at.session_id)
     return await load(context, at)
 
 
 def _withdraw(message_id: MessageId, session: Session) -> Events | InputRefusal:
-    return inbox.cancel(session, message_id)
+    """The commands of a prompt leave with it, so they may be gone already."""
+    decision = inbox.cancel(session, message_id)
+    return () if isinstance(decision, InputNotPending) else decision
