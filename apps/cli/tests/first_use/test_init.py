@@ -1,7 +1,7 @@
 """`fairlead init`: from a key or a local server to a file that works, and sentences when it cannot."""
 
 import io
-import tomllib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -77,12 +77,27 @@ def test_the_usual_address_is_left_to_the_preset(monkeypatch: pytest.MonkeyPatch
 
     assert main(["init", "--no-call", "--model", "gpt-5"]) == 0
 
-    text = FILE.read_text()
-    assert "base_url" not in text
+    assert "base_url" not in FILE.read_text()
     assert load(FILE, {}).default_model == "openai/gpt-5"
-    # The settings in comments are right too.
-    uncommented = [line.removeprefix("# ") for line in text.splitlines() if "= " in line]
-    assert tomllib.loads("\n".join(line for line in uncommented if "permissions" in line))
+
+
+@pytest.mark.parametrize("name", ["openai", "ollama"])
+def test_the_settings_in_comments_work_when_they_are_uncommented(
+    name: str, serve_models: ServeModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OLLAMA_BASE_URL", serve_models({"data": [{"id": "qwen3:8b"}]}))
+    assert main(["init", "--no-call", "--provider", name]) == 0
+
+    text = re.sub(r"(?m)^# (?=\[|\w+ = )", "", FILE.read_text())
+    FILE.write_text(text)
+
+    config = load(FILE, {})
+    (_, model), *_ = config.models()
+    assert (model.cost.output, model.context) in {(8.0, 1_050_000), (0, 32_768)}
+    assert config.permissions
+    assert config.location.roots == ("/srv/projects",)
+    assert config.tenant["default"].cost == 20.0
 
 
 def test_a_local_server_becomes_a_file_with_its_window(

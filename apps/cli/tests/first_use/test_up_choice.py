@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.__main__ import build_parser
-from fairlead_cli.commands.stack.up import build_plan, describe_choice
+from fairlead_cli.commands.stack.up import build_plan, describe_choice, describe_model
 from fairlead_cli.embedded.configuration import choose_config
 from fairlead_cli.embedded.service_environment import service_environment
 from fairlead_cli.embedded.services import SERVICES
 from fairlead_cli.embedded.stack import StackPlan
 from fairlead_cli.first_use.found_provider import find_keys
+from fairlead_service.config.configuration import Config
 
 KEYS = {"OPENAI_API_KEY": "k1", "ANTHROPIC_API_KEY": "k2", "GEMINI_API_KEY": " "}
 
@@ -86,3 +87,11 @@ def test_a_generated_file_is_written_again_for_another_choice(place: Path, *, si
         )
 
         assert set(chosen.config.provider) == ({"sim"} if each else {"anthropic"})
+
+
+def test_a_stack_names_its_model_and_a_key_that_is_missing() -> None:
+    config = Config.model_validate({"provider": {"openai": {}}})
+
+    assert describe_model(config, KEYS) == "openai/gpt-6.1-sol"
+    assert "OPENAI_API_KEY is not set: set it" in describe_model(config, {})
+    assert "set default_model" in describe_model(Config(), {})

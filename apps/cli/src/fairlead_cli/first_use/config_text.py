@@ -27,15 +27,15 @@ def commented_text(found: FoundProvider, model: str) -> str:
 
 # The model of sessions that name none{", and the one that finds titles" if preset.small else ""}.
 {_models(found, model)}
-{key}{_provider(found)}{_section(found, model)}
 # What tools may do without a question. The last rule that fits decides.
 # permissions = [{{ action = "bash", resource = "git push *", effect = "ask" }}]
 
+{key}{_provider(found)}{_section(found, model)}
 # Directories that sessions may use. Without them: the directory of `fairlead up`.
 # [location]
 # roots = ["/srv/projects"]
 
-# Sessions of a tenant stop when they have cost so much, in USD.
+# All sessions together stop when they have cost so much, in USD.
 # [tenant.default]
 # cost = 20.0
 """

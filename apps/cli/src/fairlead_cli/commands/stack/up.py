@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from fairlead_cli.embedded.stack import Stack, StackPlan
 from fairlead_cli.errors import UsageError
 from fairlead_cli.first_use.found_provider import FoundProvider, find_keys
 from fairlead_cli.terminal import ConsoleLogHandler, stderr_console, stdout_console
-from fairlead_service.config.configuration import load
+from fairlead_service.config.configuration import Config, load
 from fairlead_service.process_memory import keep_memory_private
 from fairlead_tools.shell.confinement import find_confinement
 
@@ -151,7 +152,7 @@ def _announce(running: RunningStack, plan: StackPlan, *, as_json: bool) -> None:
 
 
 def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
-    services = running.services
+    services, config = running.services, load(running.config, os.environ)
     counts = ", ".join(
         name if len(pids_of_service) == 1 else f"{len(pids_of_service)} {name}"
         for name, pids_of_service in services.items()
@@ -168,12 +169,23 @@ def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
         ("Services", f"{counts} (one process for all)" if plan.solo else counts),
         ("State", f"{escape(str(running.state.root))}   logs in {escape(str(running.state.logs))}"),
         ("Config", escape(str(running.config))),
-        ("Sandbox", escape(find_confinement(load(running.config, os.environ).tools).line)),
+        ("Model", escape(describe_model(config, os.environ))),
+        ("Sandbox", escape(find_confinement(config.tools).line)),
     ):
         out.print(f"  [dim]{name:<9}[/] {value}", soft_wrap=True)
     where = "" if plan.state == Path(".fairlead") else f" --state {plan.state}"
     out.print(f'\n  Try       [bold]fairlead prompt{escape(where)} "Say hello"[/]', soft_wrap=True)
     out.print("  Stop      Ctrl-C\n")
+
+
+def describe_model(config: Config, env: Mapping[str, str]) -> str:
+    """The model of sessions that name none, and what it still needs."""
+    ref = config.model_ref()
+    if ref is None:
+        return "none: set default_model in the configuration"
+    key = config.provider[ref.provider_id].api_key_env
+    missing = f"   {key} is not set: set it and start again" if key and not env.get(key) else ""
+    return f"{ref.provider_id}/{ref.id}{missing}"
 
 
 def _key_line(running: RunningStack, plan: StackPlan) -> str:
