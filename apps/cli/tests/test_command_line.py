@@ -150,6 +150,7 @@ def test_a_model_without_provider_is_refused(text: str) -> None:
         ["interrupt", "ses_x"],
         ["resume", "ses_x"],
         ["cancel", "ses_x", "msg_x"],
+        ["rename", "ses_x", "Mine"],
     ],
 )
 def test_a_server_that_is_away_is_said_in_one_line(

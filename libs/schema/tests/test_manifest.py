@@ -47,6 +47,7 @@ NOTICES = {
     "session.created",
     "session.archived",
     "session.unarchived",
+    "session.described",
     "title.ended",
     "session.purged",
     "input.cancelled",

@@ -52,6 +52,7 @@ from fairlead_schema.tools.content import Executor
 from fairlead_session.calls.lifecycle import Succeeded, defer, progress, settle
 from fairlead_session.compaction import overflow
 from fairlead_session.execution import commands, recovery
+from fairlead_session.execution.description import describe
 from fairlead_session.execution.ownership import claim
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.input import admission, inbox
@@ -122,6 +123,7 @@ COMMANDS: Final[dict[str, Decider]] = {
     "move": lambda session: commands.move(session, LocationRef(directory="/there")),
     "archive": commands.archive,
     "unarchive": commands.unarchive,
+    "describe": lambda session: describe(session, "A title", {"ticket": 7}),
     "admit": lambda session: admission.admit(session, "msg_1", Prompt(text="hello"), "steer"),
     "admit later": lambda session: admission.admit(
         session, "msg_2", Prompt(text="hi"), "queue", resume=False

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
@@ -23,11 +24,13 @@ from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.agent import agent
 from fairlead_ingest.verbs.profile.archive import archive, unarchive
 from fairlead_ingest.verbs.profile.delete import delete
+from fairlead_ingest.verbs.profile.describe import describe
 from fairlead_ingest.verbs.profile.get import get
 from fairlead_ingest.verbs.profile.model import model
 from fairlead_ingest.verbs.profile.move import move
 from fairlead_schema.commands.input import CancelInput, EditPendingInput
 from fairlead_schema.commands.session import (
+    DescribeSession,
     MoveSession,
     SessionCommand,
     SetBudget,
@@ -52,6 +55,7 @@ from fairlead_schema.events import (
     PromptPromoted,
     ResumeRequested,
     SessionArchived,
+    SessionDescribed,
     SessionMoved,
     SessionUnarchived,
 )
@@ -85,6 +89,7 @@ VERBS: list[tuple[Callable[[CommandContext, str, Any], Awaitable[object]], Input
     (agent, SwitchAgent.model_validate({**SESSION, "agent": "nobody"})),
     (model, SwitchModel.model_validate({**SESSION, "model": {"providerID": "none", "id": "x"}})),
     (move, MoveSession.model_validate({**SESSION, "location": {"directory": "/there"}})),
+    (describe, DescribeSession.model_validate({**SESSION, "title": "Mine"})),
     (budget, SetBudget.model_validate({**SESSION, "cost": 1})),
 ]
 
@@ -231,6 +236,59 @@ async def test_an_archived_session_refuses_work_and_keeps_its_receipts(
     await prompt(context, "default", prompt_command())
     assert await types_after_creation(eventlog) == [*written, SessionUnarchived, PromptAdmitted]
     assert (await get(context, "default", COMMAND)).time.archived is None
+
+
+def description(**fields: object) -> DescribeSession:
+    return DescribeSession.model_validate({**SESSION, **fields})
+
+
+async def test_a_session_is_described_once(context: CommandContext, eventlog: EventLog) -> None:
+    """An exact repeat writes nothing and gets the same answer."""
+    await create_session(context)
+    await eventlog.status.finalise(SessionDescribed.level)
+    command = description(title=" Mine ", metadata={"ticket": 7, "gone": None})
+
+    first = await describe(context, "default", command)
+
+    assert await describe(context, "default", command) == first
+    assert (first.session.title, first.session.metadata) == ("Mine", {"ticket": 7})
+    assert await types_after_creation(eventlog) == [SessionDescribed]
+    crowd = {f"key {number}": "" for number in range(50)}
+    with pytest.raises(InvalidRequest, match="51 keys"):
+        await describe(context, "default", description(metadata=crowd))
+    await archive(context, "default", COMMAND)
+    with pytest.raises(Conflict, match="archived"):
+        await describe(context, "default", command)
+
+
+async def test_nobody_describes_before_the_upgrade_is_finalised(context: CommandContext) -> None:
+    """A13: an older release cannot read the event."""
+    await create_session(context)
+
+    with pytest.raises(Conflict, match="finalise"):
+        await describe(context, "default", description(title="Mine"))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"title": "  "},
+        {"title": "two\nlines"},
+        {"title": "x" * 257},
+        {"title": None},
+        {"metadata": {"": 1}},
+        {"metadata": {"a": True}},
+        {"metadata": {"a": ["list"]}},
+        {"metadata": {"a": "x" * 513}},
+        {"metadata": {"a": 2**53}},
+        {"metadata": {"k" * 65: 1}},
+        {"metadata": {f"key {number}": 1 for number in range(51)}},
+    ],
+    ids=str,
+)
+def test_a_description_is_bounded(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        description(**fields)
 
 
 async def test_nobody_unarchives_before_the_upgrade_is_finalised(

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "undo": CommandEntry("session.undo", "take the last prompt and its file changes back"),
     "redo": CommandEntry("session.redo", "bring back what the last undo took"),
     "cancel": CommandEntry("session.cancel", "withdraw one pending input"),
+    "rename": CommandEntry("session.rename", "give a session a title of your own"),
     "export": CommandEntry("session.export", "write sessions to a file that can be verified"),
     "import": CommandEntry("session.import_file", "bring the sessions of an exported file here"),
     "token": CommandEntry("stack.token", "create, list and revoke keys for the HTTP API"),

@@ -110,6 +110,10 @@ class Client:
         """Withdraw one pending input."""
         await self._send("DELETE", f"/api/session/{session_id}/input/{message_id}")
 
+    async def rename(self, session_id: SessionId, title: str) -> None:
+        """Give a session a title that no model changes."""
+        await self._send("PATCH", f"/api/session/{session_id}", json={"title": title})
+
     async def permissions(self) -> list[PermissionRequest]:
         """The permission requests that wait for a reply, of all sessions."""
         items = await self._data("GET", "/api/permission/request")

@@ -1,6 +1,7 @@
 """A session as readers see it."""
 
 from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.events.metadata import MetadataValue
 from fairlead_schema.events.revert import RevertState
 from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
@@ -56,6 +57,7 @@ class SessionInfo(Model):
     location: LocationRef
     subpath: str | None = None
     revert: RevertState | None = None
+    metadata: dict[str, MetadataValue] | None = None
     models: tuple[ModelUsage, ...] | None = None
     children: ChildrenUsage | None = None
     summary: ChangeSummary | None = None

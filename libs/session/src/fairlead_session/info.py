@@ -25,6 +25,7 @@ def info(session: Session) -> SessionInfo:
         location=profile.location,
         subpath=profile.subpath,
         revert=profile.revert,
+        metadata=dict(profile.metadata) or None,
         models=session.usage.models or None,
         children=children_usage(session.usage.children),
         summary=change_summary(session.file_changes),

@@ -91,6 +91,31 @@ async def test_a_session_that_ingest_does_not_know_is_404(
     assert (answer.status_code, answer.json()["_tag"]) == (404, "SessionNotFoundError")
 
 
+async def test_a_patch_names_the_session_and_changes_metadata(
+    client: httpx.AsyncClient, ingest: FakeIngest, append: Append
+) -> None:
+    """A null goes on to ingest, where it removes its key; a bad value never leaves the gateway."""
+    session = {
+        "id": "ses_1",
+        "projectID": "p",
+        "title": "Mine",
+        "time": {"created": 1, "updated": 2},
+        "location": {"directory": "/w"},
+        "metadata": {"ticket": 7},
+    }
+    await append("ses_1")
+    ingest.serve("session.describe", {"data": {**REACHED["data"], "session": session}})
+
+    answer = await client.patch(AT, json={"title": "Mine", "metadata": {"ticket": 7, "old": None}})
+
+    assert (answer.status_code, answer.json()["data"]["metadata"]) == (200, {"ticket": 7})
+    sent = {"sessionID": "ses_1", "title": "Mine", "metadata": {"ticket": 7, "old": None}}
+    assert ingest.commands == [sent]
+    refused = await client.patch(AT, json={"metadata": {"ticket": True}})
+    assert (refused.status_code, refused.json()["_tag"]) == (400, "InvalidRequestError")
+    assert len(ingest.commands) == 1
+
+
 async def test_pending_inputs_are_listed(client: httpx.AsyncClient, ingest: FakeIngest) -> None:
     """A-31, P-29: receipts, in order, and those of commands that have not started."""
     command = {"id": "msg_s", "callID": "call_s", "command": "make", "promptID": "msg_1"}

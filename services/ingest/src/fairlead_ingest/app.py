@@ -32,6 +32,7 @@ from fairlead_ingest.verbs.profile.agent import agent
 from fairlead_ingest.verbs.profile.archive import archive, unarchive
 from fairlead_ingest.verbs.profile.create import create
 from fairlead_ingest.verbs.profile.delete import delete
+from fairlead_ingest.verbs.profile.describe import describe
 from fairlead_ingest.verbs.profile.get import get
 from fairlead_ingest.verbs.profile.model import model
 from fairlead_ingest.verbs.profile.move import move
@@ -80,6 +81,7 @@ class Ingest:
         self._serve("session.agent", agent)
         self._serve("session.model", model)
         self._serve("session.move", move)
+        self._serve("session.describe", describe)
         self._serve("session.archive", archive)
         self._serve("session.unarchive", unarchive)
         self._serve("session.delete", delete)

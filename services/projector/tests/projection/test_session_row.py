@@ -23,6 +23,7 @@ from fairlead_schema.events import (
     RevertCommitted,
     SessionArchived,
     SessionCreated,
+    SessionDescribed,
     SessionEvent,
     SessionUnarchived,
     StepEnded,
@@ -390,3 +391,25 @@ def test_a_committed_revert_takes_file_changes_from_the_row_like_the_fold(
 
     assert counts == [3, 0]
     assert info(session).summary is None
+
+
+def test_a_row_is_described_like_the_fold(log_builder: "LogBuilder") -> None:
+    """A title and metadata that somebody gave stay until somebody gives others."""
+    described = (
+        SessionDescribed(title="Mine", metadata={"ticket": 7, "team": "tides"}),
+        SessionDescribed(metadata={"ticket": 8}),
+        PROMOTED,
+    )
+    entry = log_builder.commit(AT, CREATED, *described)
+    row = row_changes.fold_batch({}, [log_entries.decode_entry(entry)]).sessions[AT]
+    session = Session(id=AT.session_id)
+    for recorded in decode(entry.payload).events:
+        session = evolve(session, recorded)
+
+    folded = info(session)
+    assert (row.title, row.metadata, row.updated_at) == (
+        folded.title,
+        folded.metadata,
+        folded.time.updated,
+    )
+    assert (folded.title, folded.metadata) == ("Mine", {"ticket": 8})

@@ -5,9 +5,11 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.events.metadata import METADATA_KEYS_MAX, MetadataKey, MetadataValue
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import InputModel, Model, NoNull
+from fairlead_schema.session_info import SessionInfo
 
 AgentName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
@@ -62,6 +64,28 @@ class MoveSession(MoveBody, SessionCommand):
     """`session.move`: later turns work in another location."""
 
 
+class DescribeBody(InputModel):
+    """A title, and changes of the metadata: a null removes its key, and other keys stay."""
+
+    title: (
+        Annotated[
+            str,
+            StringConstraints(
+                strip_whitespace=True, min_length=1, max_length=256, pattern=r"^[^\r\n]*$"
+            ),
+        ]
+        | None
+    ) = None
+    metadata: (
+        Annotated[dict[MetadataKey, MetadataValue | None], Field(max_length=METADATA_KEYS_MAX)]
+        | None
+    ) = None
+
+
+class DescribeSession(DescribeBody, SessionCommand):
+    """`session.describe`: name the session, and note metadata."""
+
+
 class ForkBody(InputModel):
     """Where to fork: before this message, or at the end without one."""
 
@@ -83,6 +107,12 @@ class SeqReached(Model):
 
     session_id: SessionId
     seq: int
+
+
+class DescriptionReached(SeqReached):
+    """The session after a change of its description."""
+
+    session: SessionInfo
 
 
 class InterruptReached(SeqReached):

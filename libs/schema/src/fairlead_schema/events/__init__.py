@@ -61,6 +61,7 @@ from fairlead_schema.events.session import (
     ModelSwitched,
     SessionArchived,
     SessionCreated,
+    SessionDescribed,
     SessionMoved,
     SessionPurged,
     SessionUnarchived,
@@ -92,6 +93,7 @@ SessionEvent: TypeAlias = (
     SessionCreated
     | SessionArchived
     | SessionUnarchived
+    | SessionDescribed
     | TitleRequested
     | TitleEnded
     | SessionPurged
@@ -204,6 +206,7 @@ __all__ = [
     "RevertStaged",
     "SessionArchived",
     "SessionCreated",
+    "SessionDescribed",
     "SessionEvent",
     "SessionMoved",
     "SessionPurged",

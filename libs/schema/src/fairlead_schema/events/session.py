@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event, Visibility
+from fairlead_schema.events.metadata import MetadataValue
 from fairlead_schema.ids import AttemptId, MessageId, SessionId
 from fairlead_schema.location import LocationRef
 
@@ -32,6 +33,17 @@ class SessionUnarchived(Event):
     type: ClassVar[str] = "session.unarchived"
     level: ClassVar[int] = 2
     visibility: ClassVar[Visibility] = "notice"
+
+
+class SessionDescribed(Event):
+    """Somebody named the session, or changed its metadata. An absent field stays as it is."""
+
+    type: ClassVar[str] = "session.described"
+    level: ClassVar[int] = 2
+    visibility: ClassVar[Visibility] = "notice"
+    title: str | None = None
+    metadata: dict[str, MetadataValue] | None = None
+    """All metadata from here on."""
 
 
 class TitleRequested(Event):

@@ -44,6 +44,7 @@ VERBS: Final[dict[str, VerbRule]] = {
     "session.agent": _ingest("session:write"),
     "session.model": _repeatable("session:write"),
     "session.move": _repeatable("session:write"),
+    "session.describe": _repeatable("session:write"),
     "session.archive": _repeatable("session:write"),
     "session.unarchive": _repeatable("session:write"),
     "session.compact": _ingest("session:write"),

@@ -14,6 +14,7 @@ from fairlead_schema.events import (
     RevertStaged,
     SessionArchived,
     SessionCreated,
+    SessionDescribed,
     SessionEvent,
     SessionMoved,
     SessionUnarchived,
@@ -77,6 +78,17 @@ def _end_title(session: Session, event: TitleEnded, _recorded: Recorded) -> Chan
     return replace(profile, title=event.title or profile.title, titling=titling)
 
 
+def _describe(session: Session, event: SessionDescribed, recorded: Recorded) -> Change:
+    """A title that somebody chose ends the titles by a model."""
+    changes: dict[str, object] = {}
+    if event.title is not None and session.profile is not None:
+        titling = replace(session.profile.titling, words=None)
+        changes |= {"title": event.title, "titling": titling}
+    if event.metadata is not None:
+        changes["metadata"] = event.metadata
+    return _change(session, recorded, **changes)
+
+
 def _touch(session: Session, _event: SessionEvent, recorded: Recorded) -> Change:
     return _change(session, recorded)
 
@@ -133,6 +145,7 @@ REDUCERS: Final[Reducers[Change]] = {
     ChildFinished: _touch,
     SessionArchived: _archive,
     SessionUnarchived: _unarchive,
+    SessionDescribed: _describe,
     SessionMoved: _move,
     AgentSwitched: _switch_agent,
     ModelSwitched: _switch_model,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.context import BaselinePart, SnapshotEntry
 from fairlead_schema.events.asks import Todo
+from fairlead_schema.events.metadata import MetadataValue
 from fairlead_schema.events.revert import RevertState
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import AttemptId, SessionId
@@ -60,6 +61,7 @@ class Profile:
     timezone: str | None = None
     archived: int | None = None
     revert: RevertState | None = None
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
     titling: Titling = field(default_factory=Titling)
     created_by: PrincipalName | None = None
     """The principal for which the session and all its work count; None in a log that names nobody."""

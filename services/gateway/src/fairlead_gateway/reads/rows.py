@@ -37,6 +37,7 @@ def session_from_row(row: Mapping[str, Any]) -> SessionInfo:
                 "location": {"directory": row["directory"], "workspace_id": row["workspace_id"]},
                 "subpath": row["subpath"],
                 "revert": row["revert"],
+                "metadata": row["metadata"] or None,
                 "models": row["models"] or None,
                 "children": children_usage(_CHILDREN.validate_python(row["children"])),
                 "summary": change_summary(_CHANGES.validate_python(row["file_changes"])),

@@ -62,6 +62,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     sessions.ACTIVE,
     transfer.IMPORT,
     session.READ,
+    session.DESCRIBE,
     changes.DELETE,
     transfer.EXPORT,
     prompt.ADMIT,

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 from pydantic_core import to_json
 
 from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.events.metadata import MetadataValue
 from fairlead_schema.events.revert import RevertState
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
@@ -42,6 +43,7 @@ class SessionRow:
     file_changes: FileChanges = field(default_factory=FileChanges)
     archived_at: int | None = None
     revert: RevertState | None = None
+    metadata: dict[str, MetadataValue] = field(default_factory=dict)
     owner: str | None = None
     pending: int = 0
     execution: Execution = field(default_factory=Execution)

@@ -21,6 +21,7 @@ from fairlead_schema.events import (
     RevertStaged,
     SessionArchived,
     SessionCreated,
+    SessionDescribed,
     SessionEvent,
     SessionMoved,
     SessionUnarchived,
@@ -156,6 +157,11 @@ def _end_title(row: SessionRow, event: TitleEnded, _recorded: Recorded) -> None:
     row.tokens = row.tokens.plus(event.tokens)
 
 
+def _describe(row: SessionRow, event: SessionDescribed, recorded: Recorded) -> None:
+    row.title, row.updated_at = event.title or row.title, recorded.time
+    row.metadata = row.metadata if event.metadata is None else event.metadata
+
+
 def _add_usage(row: SessionRow, event: StepEnded | CompactionUsed, recorded: Recorded) -> None:
     row.cost += event.cost
     row.tokens = row.tokens.plus(event.tokens)
@@ -201,6 +207,8 @@ def _row_changes(kind: type[SessionEvent]) -> Iterator[RowChange]:
         yield _change_title
     elif kind is TitleEnded:
         yield _end_title
+    elif kind is SessionDescribed:
+        yield _describe
     elif kind in {StepEnded, CompactionUsed}:
         yield _add_usage
     elif kind is BudgetSet:

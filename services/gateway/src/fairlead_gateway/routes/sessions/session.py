@@ -1,13 +1,16 @@
-"""`GET /api/session/{sessionID}`: one session."""
+"""`GET` and `PATCH /api/session/{sessionID}`: one session, its title and its metadata."""
 
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Body, Operation, Query
 from fairlead_gateway.http.request_parser import EmptyInput
+from fairlead_gateway.log.commands import send_command
 from fairlead_gateway.log.session_state import load_readable
 from fairlead_gateway.log.unreadable import find_unreadable_place
-from fairlead_schema.errors import ServiceUnavailable, SessionNotFound, UnreadablePlace
+from fairlead_schema.commands.answer import CommandAnswer
+from fairlead_schema.commands.session import DescribeBody, DescribeSession, DescriptionReached
+from fairlead_schema.errors import Conflict, ServiceUnavailable, SessionNotFound, UnreadablePlace
 from fairlead_schema.model import Model
 from fairlead_schema.session_info import SessionInfo
 from fairlead_session.info import client_session, info
@@ -42,6 +45,17 @@ async def _fold_readable(request: ApiRequest[EmptyInput, EmptyInput]) -> Session
     return None if session.profile is None else info(session)
 
 
+async def _describe_session(request: ApiRequest[EmptyInput, DescribeBody]) -> Response:
+    # The body was validated already. Validation here would refuse absent fields.
+    command = DescribeSession.model_construct(
+        session_id=request.at.session_id, title=request.body.title, metadata=request.body.metadata
+    )
+    described = await send_command(
+        request, "session.describe", command, CommandAnswer[DescriptionReached]
+    )
+    return answer(SessionAnswer(data=client_session(described.session)))
+
+
 READ = Operation(
     id="session.read",
     method="GET",
@@ -53,4 +67,18 @@ READ = Operation(
     body=EmptyInput,
     answer=SessionAnswer,
     errors=(SessionNotFound, ServiceUnavailable),
+)
+
+DESCRIBE = Operation(
+    id="session.describe",
+    method="PATCH",
+    path="/api/session/{sessionID}",
+    scope="session:write",
+    summary="Name the session, and note metadata; a null removes its key, and other keys stay.",
+    respond=_describe_session,
+    query=EmptyInput,
+    body=DescribeBody,
+    answer=SessionAnswer,
+    commands=True,
+    errors=(SessionNotFound, Conflict, ServiceUnavailable),
 )

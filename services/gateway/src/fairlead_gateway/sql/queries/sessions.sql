@@ -2,7 +2,7 @@
 -- filters that a caller set, so that the index of each filter can be used.
 SELECT session_id, parent_id, project_id, title, directory, workspace_id, subpath, agent, model,
        cost, tokens, created_at, updated_at, archived_at, revert,
-       models, children, file_changes
+       models, children, file_changes, metadata
   FROM read.session
  WHERE tenant = %(tenant)s
    AND (created_at, session_id) {after} (%(after_time)s, %(after_id)s) {filters}

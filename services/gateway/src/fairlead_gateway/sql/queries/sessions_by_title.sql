@@ -2,7 +2,7 @@
 -- up to three characters, so the title itself is compared too.
 SELECT session_id, parent_id, project_id, session.title, directory, workspace_id, subpath, agent, model,
        cost, tokens, session.created_at, updated_at, archived_at, revert,
-       models, children, file_changes
+       models, children, file_changes, metadata
   FROM read.session_title AS entry
   JOIN read.session AS session USING (tenant, session_id)
  WHERE tenant = %(tenant)s

@@ -2,7 +2,7 @@
 -- contain, this fills a page without the index of titles.
 SELECT session_id, parent_id, project_id, title, directory, workspace_id, subpath, agent, model,
        cost, tokens, created_at, updated_at, archived_at, revert,
-       models, children, file_changes
+       models, children, file_changes, metadata
   FROM (SELECT *
           FROM read.session
          WHERE tenant = %(tenant)s
