@@ -17,6 +17,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import Effect, PermissionRule
+from fairlead_schema.record import LEVEL_NEWEST
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
@@ -43,6 +44,8 @@ async def request(harness: Harness, directory: Path, command: str) -> None:
     harness.registry.register(
         bash.tool(ToolsConfig(), open_private_directory(str(directory / "private")))
     )
+    # People's commands run only at this level, and their exit code needs it.
+    await harness.eventlog.log._status.finalise(LEVEL_NEWEST)  # type: ignore[attr-defined]  # noqa: SLF001
     message_id, call_id = SHELL
     moved = SessionCreated(
         title="t", project_id="p", location=LocationRef(directory=str(directory))
@@ -79,6 +82,7 @@ async def test_a_command_runs_and_its_message_has_the_output(
     assert [event.message_id for event in ended] == ["msg_s"]
     assert "said" in ended[0].output
     assert "3" in ended[0].output
+    assert ended[0].exit == 3
     assert counter.lines() == 1
     kinds = (ToolSucceeded, ToolFailed, ToolProgressed)
     assert not any(isinstance(event, kinds) for event in events)
