@@ -131,7 +131,7 @@ async def test_undo_and_redo_in_the_terminal(project: Project) -> None:
 
 
 async def test_a_stage_stops_a_running_drain_first(project: Project) -> None:
-    """N-01, N-11: the files change back after the command is dead; unknown messages are refused."""
+    """N-01, N-08, N-11: the files change back after the command is dead; unknown messages are refused."""
     (project.root / "slow.txt").write_text("before\n")
     session = await project.session()
     await project.begin(session, "echo after > slow.txt; sleep 60; echo late > slow.txt")
@@ -147,12 +147,18 @@ async def test_a_stage_stops_a_running_drain_first(project: Project) -> None:
     assert [(file["path"], file["additions"]) for file in staged["data"]["files"]] == [
         ("slow.txt", 1)
     ]
+    before = await project.up.client.active_messages(session)
     await project.post(session, "commit")
     types = event_types(await project.up.wait_until_rested(session))
     assert types.index("interrupt.requested") < types.index("revert.requested")
     assert types[-1] == "revert.committed" or "revert.committed" in types
     left = await project.up.client.active_messages(session)
     assert [message["type"] for message in left] == ["user"]
+    at = f"/api/session/{session}/message"
+    assert (await project.up.http.get(at)).json()["data"] == left
+    shown = [(await project.up.http.get(f"{at}/{item['id']}")).status_code for item in before]
+    assert shown == [200, *[404] * (len(before) - 1)]
+    assert len(before) > 1, "the revert removed something"
     check_log(await project.up.events(session))
 
 
