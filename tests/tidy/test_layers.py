@@ -43,6 +43,16 @@ PLANTS = [
     Plant(
         "Only apps and tests verify logs", "fairlead_runner", "fairlead_session.verify.unfinished"
     ),
+    Plant(
+        "Only the gateway's application knows the view for the terminal client",
+        "fairlead_gateway.live",
+        "fairlead_gateway.opencode_view.present_fields",
+    ),
+    Plant(
+        "The translation for the terminal client is pure",
+        "fairlead_gateway.opencode_view.translation",
+        "asyncio",
+    ),
     Plant("The state of a session is a leaf", "fairlead_session.state", "fairlead_session.frozen"),
 ]
 SESSION = ROOT / "libs/session/src/fairlead_session"

@@ -10,6 +10,7 @@ from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_gateway.http import dispatch
 from fairlead_gateway.http.principal_limits import PrincipalLimits
 from fairlead_gateway.log.nats_connection import NatsConnection
+from fairlead_gateway.opencode_view.operations import view_operations
 from fairlead_gateway.reads.postgres import PostgresReadModel
 from fairlead_gateway.routes import OPERATIONS
 from fairlead_gateway.routes.server import openapi
@@ -51,7 +52,8 @@ def build(settings: GatewaySettings, local: LocalRequests | None = None) -> Star
         build_authenticator(settings.auth),
         PrincipalLimits(settings.limits),
     )
-    routes = [*dispatch.build_routes(runtime, OPERATIONS), openapi.route(OPERATIONS)]
+    all_operations = (*OPERATIONS, *view_operations())
+    routes = [*dispatch.build_routes(runtime, all_operations), openapi.route(OPERATIONS)]
     operations = OperationsPort(settings.ops_host, settings.ops_port)
     app = dispatch.guard_and_log(
         application("gateway", work, health, routes, operations=operations), settings.origin_rules

@@ -151,10 +151,12 @@ class EventStream(Response):
         held: AbstractContextManager[object] | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
         farewell: bytes = b"",
+        tells_failure: bool = True,
     ) -> None:
         """`held` is left when the stream ends: the caller's count of open streams.
 
-        `farewell` is the last frame if the process stops.
+        `farewell` is the last frame if the process stops. A client that knows no frame for failures
+        gets none: its stream just ends.
         """
         super().__init__(headers={**HEADERS, **headers})
         # The length of a stream is not known.
@@ -164,6 +166,7 @@ class EventStream(Response):
         self._limits = limits
         self._held = held or nullcontext()
         self._farewell = farewell
+        self._tells_failure = tells_failure
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -195,6 +198,9 @@ class EventStream(Response):
                 # Without a last chunk the server drops the connection.
                 return
             request = f"{scope['method']} {scope['path']}"
+            if errors and not self._tells_failure:
+                log.info("stream ended by an error: its client connects again", exc_info=errors[0])
+                errors = []
             last = self._farewell if self._shutdown.is_set() else b""
             await _end(frames, writing, send, errors, request=request, last=last)
         finally:

@@ -101,7 +101,10 @@ class Replay:
 
 
 def event_stream(
-    request: ApiRequest[Any, EmptyInput], *sources: FrameSource, farewell: bytes = b""
+    request: ApiRequest[Any, EmptyInput],
+    *sources: FrameSource,
+    farewell: bytes = b"",
+    tells_failure: bool = True,
 ) -> EventStream:
     """The streaming answer for these sources. It ends with the caller's credentials.
 
@@ -131,6 +134,7 @@ def event_stream(
         held=held,
         headers=log_headers(runtime),
         farewell=farewell,
+        tells_failure=tells_failure,
     )
 
 

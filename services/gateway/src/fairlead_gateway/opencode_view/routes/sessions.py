@@ -1,0 +1,242 @@
+"""Sessions for the terminal client: create, list, read, delete, fork, and their messages."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
+from starlette.responses import Response
+
+from fairlead_gateway.http.operation import AnyOperation, ApiRequest
+from fairlead_gateway.http.request_parser import EmptyInput, Text, WholeNumber
+from fairlead_gateway.log.commands import send_command, send_session_command
+from fairlead_gateway.log.session_state import load_session
+from fairlead_gateway.opencode_view.present_fields import present
+from fairlead_gateway.opencode_view.routes.view_operation import (
+    ViewQuery,
+    directory_of,
+    json_answer,
+    view_operation,
+)
+from fairlead_gateway.opencode_view.translation.messages import view_messages
+from fairlead_gateway.opencode_view.translation.sessions import (
+    BUSY,
+    IDLE,
+    pending_message,
+    setting_of,
+    view_folded,
+    view_session,
+)
+from fairlead_gateway.opencode_view.view_hubs import ViewHubs
+from fairlead_gateway.reads.cursors import SESSIONS_MAX
+from fairlead_gateway.reads.read_model import SessionFilter
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.commands.answer import CommandAnswer
+from fairlead_schema.commands.session import CreateSession, ForkSession, SessionCommand
+from fairlead_schema.errors import InvalidRequest
+from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.location import LocationRef
+from fairlead_schema.message import Message
+from fairlead_schema.model import InputModel
+from fairlead_schema.session_info import SessionInfo
+from fairlead_service import ids
+from fairlead_session.state.session import Session
+
+Json: TypeAlias = dict[str, Any]
+MESSAGES_MAX = 1000
+
+
+class ViewListQuery(ViewQuery):
+    start: WholeNumber | None = None
+    roots: bool | None = None
+    search: Text | None = None
+    limit: Annotated[WholeNumber, Field(ge=1)] | None = None
+
+
+class ViewMessagesQuery(ViewQuery):
+    limit: Annotated[WholeNumber, Field(ge=0)] | None = None
+
+
+class NewSessionModel(InputModel):
+    provider_id: str
+    id: str
+    variant: str | None = None
+
+
+class SessionRule(InputModel):
+    permission: str = ""
+    pattern: str = "*"
+    action: str = ""
+
+
+class ViewCreateBody(InputModel):
+    agent: str | None = None
+    model: NewSessionModel | None = None
+    permission: tuple[SessionRule, ...] = ()
+
+
+class ViewForkBody(InputModel):
+    message_id: MessageId | None = None
+
+
+class ViewTitleBody(InputModel):
+    title: str | None = None
+
+
+class SessionRoutes:
+    """The routes of sessions. The hubs know which sessions work now."""
+
+    def __init__(self, hubs: ViewHubs) -> None:
+        self._hubs = hubs
+
+    def operations(self) -> tuple[AnyOperation, ...]:
+        one = "/session/{sessionID}"
+        return (
+            view_operation(
+                "GET", "/session", self._list, scope="session:read", query=ViewListQuery
+            ),
+            view_operation(
+                "POST", "/session", self._create, scope="session:write", body=ViewCreateBody
+            ),
+            view_operation("GET", "/session/status", self._status, scope="session:read"),
+            view_operation("GET", one, self._read, scope="session:read", commands=True),
+            view_operation(
+                "PATCH", one, self._rename, scope="session:write", body=ViewTitleBody, commands=True
+            ),
+            view_operation("DELETE", one, self._delete, scope="session:write", commands=True),
+            view_operation(
+                "GET",
+                f"{one}/message",
+                self._messages,
+                scope="session:read",
+                query=ViewMessagesQuery,
+            ),
+            view_operation("GET", f"{one}/todo", self._todos, scope="session:read", commands=True),
+            view_operation("GET", f"{one}/diff", self._diff, scope="session:read", commands=True),
+            view_operation("GET", f"{one}/children", self._children, scope="session:read"),
+            view_operation(
+                "POST",
+                f"{one}/fork",
+                self._fork,
+                scope="session:write",
+                body=ViewForkBody,
+                commands=True,
+            ),
+        )
+
+    async def _list(self, request: ApiRequest[ViewListQuery, EmptyInput]) -> Response:
+        """The newest sessions, those with the newest activity first."""
+        query = request.query
+        await request.is_list_stale()
+        found = await request.runtime.read_model.sessions(
+            request.tenant,
+            SessionFilter(
+                directory=directory_of(request), search=query.search, roots=query.roots or None
+            ),
+            order="desc",
+            after=None,
+            limit=min(query.limit or 100, SESSIONS_MAX),
+        )
+        recent = [one for one in found if one.time.updated >= (query.start or 0)]
+        recent.sort(key=lambda one: one.time.updated, reverse=True)
+        return json_answer([view_session(one) for one in recent])
+
+    async def _create(self, request: ApiRequest[ViewQuery, ViewCreateBody]) -> Response:
+        body, directory = request.body, directory_of(request)
+        model = body.model
+        chosen = (
+            None
+            if model is None
+            else ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant)
+        )
+        location = None if directory is None else LocationRef(directory=directory)
+        fields = present(agent=body.agent, model=chosen, location=location)
+        command = CreateSession(id=ids.session_id(), **fields)
+        created = await send_command(request, "session.create", command, CommandAnswer[SessionInfo])
+        if any(rule.permission == "question" and rule.action == "deny" for rule in body.permission):
+            self._hubs.deny_questions(created.id)
+        return json_answer(view_session(created))
+
+    async def _status(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:
+        """The sessions that are not idle. The hub knows better than the read models."""
+        await request.is_list_stale()
+        active = await request.runtime.read_model.active(request.tenant)
+        statuses: dict[SessionId, Json] = dict.fromkeys(active, BUSY)
+        if (hub := self._hubs.peek(request.tenant)) is not None:
+            statuses |= hub.sessions.statuses()
+        return json_answer({id_: status for id_, status in statuses.items() if status != IDLE})
+
+    async def _read(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:
+        return json_answer(view_folded(await load_session(request.runtime, request.at)))
+
+    async def _rename(self, request: ApiRequest[ViewQuery, ViewTitleBody]) -> Response:
+        await load_session(request.runtime, request.at)
+        raise InvalidRequest(
+            "A session is named by its first prompt: nobody can rename it", kind="Body"
+        )
+
+    async def _delete(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:
+        """Archive the session: it leaves the list, and an operator can bring it back."""
+        command = SessionCommand(session_id=request.at.session_id)
+        await send_session_command(request, "session.archive", command)
+        return json_answer(body=True)
+
+    async def _messages(self, request: ApiRequest[ViewMessagesQuery, EmptyInput]) -> Response:
+        """The newest messages, oldest first. The log has the newest ones, the read models all others."""
+        limit = min(request.query.limit or MESSAGES_MAX, MESSAGES_MAX)
+        await request.is_stale()
+        stored = await request.runtime.read_model.messages(
+            request.at, order="desc", after=None, limit=limit
+        )
+        session = await load_session(request.runtime, request.at)
+        shown = _join(stored[::-1], session)[-limit:]
+        setting = setting_of(session, request.runtime.settings.with_defaults, {})
+        return json_answer([one.wire() for one in view_messages(shown, setting)])
+
+    async def _todos(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:
+        session = await load_session(request.runtime, request.at)
+        return json_answer([todo.wire() for todo in session.todos])
+
+    async def _diff(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:
+        """The files that a staged revert changes back."""
+        session = await load_session(request.runtime, request.at)
+        revert = None if session.profile is None else session.profile.revert
+        files = () if revert is None else revert.files or ()
+        return json_answer(
+            [
+                {
+                    "file": file.path,
+                    "additions": file.additions,
+                    "deletions": file.deletions,
+                    "patch": file.patch,
+                    "status": file.status,
+                }
+                for file in files
+            ]
+        )
+
+    async def _children(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:
+        found = await request.runtime.read_model.sessions(
+            request.tenant,
+            SessionFilter(parent=request.at.session_id, archived="include"),
+            order="asc",
+            after=None,
+            limit=SESSIONS_MAX,
+        )
+        return json_answer([view_session(one) for one in found])
+
+    async def _fork(self, request: ApiRequest[ViewQuery, ViewForkBody]) -> Response:
+        fields = present(message_id=request.body.message_id)
+        command = ForkSession(session_id=request.at.session_id, id=ids.session_id(), **fields)
+        forked = await send_command(request, "session.fork", command, CommandAnswer[SessionInfo])
+        return json_answer(view_session(forked))
+
+
+def _join(stored: Sequence[Message], session: Session) -> list[Message]:
+    """Stored messages with the newer state of the log on top, and admitted input at the end."""
+    joined: dict[MessageId, Message] = {message.id: message for message in stored}
+    kept = {line.message.id: line.message for line in session.transcript.lines}
+    joined |= kept
+    for pending in session.inbox.pending:
+        if (message := pending_message(pending)) is not None:
+            joined.setdefault(message.id, message)
+    return list(joined.values())

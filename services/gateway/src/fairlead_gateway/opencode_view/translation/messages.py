@@ -1,0 +1,153 @@
+"""Our messages as the terminal client's messages with their parts.
+
+An id of a part follows from its place in the message, so that lists and events agree. The client sorts
+messages by creation and parts by id.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from fairlead_gateway.opencode_view.translation.message_fields import (
+    Json,
+    Setting,
+    ViewedMessage,
+    assistant_info,
+    build_message,
+    part_id,
+    tokens_of,
+    user_info,
+)
+from fairlead_gateway.opencode_view.translation.paired_messages import view_compaction, view_shell
+from fairlead_gateway.opencode_view.translation.tool_part import tool_part
+from fairlead_schema.catalog import Tokens
+from fairlead_schema.message import (
+    AssistantMessage,
+    CompactionMessage,
+    Content,
+    Message,
+    ReasoningBlock,
+    ShellMessage,
+    TextBlock,
+    ToolBlock,
+    UserMessage,
+)
+from fairlead_schema.tools.content import FailedCall
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL, INTERRUPTED_TURN
+
+STEP_START: Final = 0
+STEP_FINISH: Final = 99_999
+ABORTED: Final[Json] = {"name": "MessageAbortedError", "data": {"message": "Aborted"}}
+
+
+def view_messages(messages: Iterable[Message], setting: Setting) -> Iterator[ViewedMessage]:
+    """All messages, each assistant message with the prompt before it as its parent."""
+    parent: str | None = None
+    for message in messages:
+        if isinstance(message, UserMessage):
+            parent = message.id
+        yield from view_message(message, setting, parent=parent)
+
+
+def view_message(
+    message: Message, setting: Setting, *, parent: str | None
+) -> tuple[ViewedMessage, ...]:
+    """One message; none if the client does not show it, two if the client needs two for it."""
+    match message:
+        case UserMessage():
+            return (_user(message, setting),)
+        case AssistantMessage():
+            return (_assistant(message, setting, parent),)
+        case CompactionMessage():
+            return view_compaction(message, setting)
+        case ShellMessage():
+            return view_shell(message, setting)
+        case _:
+            return ()
+
+
+def text_part_id(message: AssistantMessage, block_id: str) -> str | None:
+    """The id of the part of a text block; None if the message has no such block."""
+    for index, block in enumerate(message.content, 1):
+        if block.id == block_id and not isinstance(block, ToolBlock):
+            return part_id(message.id, index)
+    return None
+
+
+def _user(message: UserMessage, setting: Setting) -> ViewedMessage:
+    info = user_info(
+        message.id,
+        message.time.created,
+        setting,
+        message.agent or setting.agent,
+        message.model or setting.model,
+    )
+    parts: list[Json] = [{"type": "text", "text": message.text}]
+    for file in message.files or ():
+        name = {} if file.name is None else {"filename": file.name}
+        parts.append({"type": "file", "mime": file.mime, "url": file.uri, **name})
+    parts += [{"type": "agent", "name": mention.name} for mention in message.agents or ()]
+    return build_message(info, enumerate(parts))
+
+
+def _assistant(message: AssistantMessage, setting: Setting, parent: str | None) -> ViewedMessage:
+    info = assistant_info(message.id, message.time.created, setting, message.agent, message.model)
+    if parent is not None:
+        info["parentID"] = parent
+    if message.tokens is not None:
+        info |= {"tokens": tokens_of(message.tokens), "cost": message.cost or 0}
+    if message.time.completed is not None:
+        info["time"]["completed"] = message.time.completed
+    if message.finish is not None:
+        info["finish"] = message.finish
+    if (error := _error(message, setting)) is not None:
+        info["error"] = error
+    parts: list[tuple[int, Json]] = [(STEP_START, {"type": "step-start"})]
+    parts += [
+        (index, _block(message, block, setting)) for index, block in enumerate(message.content, 1)
+    ]
+    if message.tokens is not None:
+        parts.append((STEP_FINISH, _step_finish(message, message.tokens)))
+    return build_message(info, parts)
+
+
+def _block(message: AssistantMessage, block: Content, setting: Setting) -> Json:
+    created, is_over = message.time.created, message.time.completed is not None
+    match block:
+        case ToolBlock():
+            return tool_part(block, declined=setting.declined)
+        case TextBlock():
+            # The end must not move when the step ends: `run` would print the text again.
+            end = {"end": created} if block.text or is_over else {}
+            text = block.text or setting.texts.get((message.id, block.id), "")
+            return {"type": "text", "text": text, "time": {"start": created, **end}}
+        case ReasoningBlock():
+            time = block.time
+            start = created if time is None else time.created
+            over = start if time is None else time.completed
+            ended = {"end": over or start} if block.text or is_over else {}
+            text = block.text or setting.texts.get((message.id, block.id), "")
+            return {"type": "reasoning", "text": text, "time": {"start": start, **ended}}
+
+
+def _error(message: AssistantMessage, setting: Setting) -> Json | None:
+    if message.error is not None:
+        if message.error.message == INTERRUPTED_TURN:
+            return ABORTED
+        return {"name": "UnknownError", "data": {"message": message.error.message}}
+    stopped = any(
+        isinstance(block, ToolBlock)
+        and isinstance(block.state, FailedCall)
+        and block.state.error.message == INTERRUPTED_TOOL
+        for block in message.content
+    )
+    is_over = message.time.completed is not None
+    return ABORTED if stopped and is_over and not setting.declined else None
+
+
+def _step_finish(message: AssistantMessage, tokens: Tokens) -> Json:
+    return {
+        "type": "step-finish",
+        "reason": message.finish or "unknown",
+        "cost": message.cost or 0,
+        "tokens": tokens_of(tokens),
+    }

@@ -1,0 +1,152 @@
+"""One tool call as the part that the terminal client draws."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from fairlead_schema.message import ToolBlock
+from fairlead_schema.tools.content import (
+    CompletedCall,
+    FailedCall,
+    FileContent,
+    PendingCall,
+    RunningCall,
+    TextContent,
+    ToolContent,
+)
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL
+
+Json: TypeAlias = dict[str, Any]
+Decline: TypeAlias = Literal["permission", "question"]
+
+_WITH_FILE_PATH: Final = frozenset({"read", "write", "edit"})
+DECLINED: Final[Mapping[Decline, str]] = {
+    "permission": "The user rejected permission to use this tool",
+    "question": "The user dismissed this question",
+}
+"""The client strikes a call with one of these texts through, instead of showing it as a failure."""
+
+
+def tool_part(block: ToolBlock, *, declined: bool) -> Json:
+    """The part without its ids. `declined`: a person stopped the session by saying no."""
+    return {
+        "type": "tool",
+        "tool": block.name,
+        "callID": block.id,
+        "state": _state(block, declined=declined),
+    }
+
+
+def _state(block: ToolBlock, *, declined: bool) -> Json:
+    state, time = block.state, block.time
+    start = time.ran or time.created
+    match state:
+        case PendingCall():
+            return {"status": "pending", "input": {}, "raw": state.input}
+        case RunningCall():
+            return {
+                "status": "running",
+                "input": _input(block.name, state.input),
+                "metadata": _metadata(block.name, state.structured, state.content),
+                "time": {"start": start},
+            }
+        case CompletedCall():
+            done: Json = {
+                "status": "completed",
+                "input": _input(block.name, state.input),
+                "output": _text(state.content),
+                "title": _title(block.name, state.input),
+                "metadata": _metadata(block.name, state.structured, state.content)
+                | _FINAL.get(block.name, _nothing)(state.input, state.structured),
+                "time": {"start": start, "end": time.completed or start},
+            }
+            files = [_attachment(item) for item in state.content if isinstance(item, FileContent)]
+            return done | ({"attachments": files} if files else {})
+        case FailedCall():
+            return {
+                "status": "error",
+                "input": _input(block.name, state.input),
+                "error": _error(block.name, state.error.message, declined=declined),
+                "metadata": _metadata(block.name, state.structured, state.content),
+                "time": {"start": start, "end": time.completed or start},
+            }
+
+
+def _input(name: str, given: Json) -> Json:
+    """The input under the names that the client knows."""
+    if name in _WITH_FILE_PATH and "path" in given:
+        return {"filePath": given["path"]} | {k: v for k, v in given.items() if k != "path"}
+    if name == "task" and "agent" in given:
+        return given | {"subagent_type": given["agent"]}
+    return given
+
+
+def _title(name: str, given: Json) -> str:
+    for key in ("description", "command", "path", "pattern", "url", "query", "name"):
+        if isinstance(value := given.get(key), str):
+            return value
+    return "" if name else name
+
+
+def _error(name: str, message: str, *, declined: bool) -> str:
+    if not declined or message != INTERRUPTED_TOOL:
+        return message
+    return DECLINED["question" if name == "question" else "permission"]
+
+
+def _metadata(name: str, structured: Json, content: tuple[ToolContent, ...]) -> Json:
+    if name == "bash":
+        return {**structured, "output": _text(content)}
+    if name == "task" and "sessionID" in structured:
+        return {**structured, "sessionId": structured["sessionID"]}
+    return dict(structured)
+
+
+def _nothing(_input: Json, _structured: Json) -> Json:
+    return {}
+
+
+def _edit_metadata(_input: Json, structured: Json) -> Json:
+    patches = [file.get("patch") for file in _files(structured)]
+    diff = "\n".join(patch for patch in patches if isinstance(patch, str))
+    return {"diff": diff} if diff else {}
+
+
+def _patch_metadata(_input: Json, structured: Json) -> Json:
+    """The files of a patch. The client counts the removed lines itself only for deletions."""
+    changed = [
+        {
+            "type": change.get("type", "update"),
+            "relativePath": change.get("resource", ""),
+            "filePath": change.get("target", change.get("resource", "")),
+            "patch": change.get("patch", ""),
+            "deletions": change.get("deletions", 0),
+        }
+        for change in structured.get("applied") or _files(structured)
+        if isinstance(change, dict)
+    ]
+    return {"files": changed}
+
+
+def _files(structured: Json) -> list[Json]:
+    files = structured.get("files")
+    return [file for file in files if isinstance(file, dict)] if isinstance(files, list) else []
+
+
+_FINAL: Final[Mapping[str, Callable[[Json, Json], Json]]] = {
+    "write": lambda _input, _structured: {"diagnostics": {}},
+    "edit": _edit_metadata,
+    "apply_patch": _patch_metadata,
+    "todowrite": lambda given, structured: {
+        "todos": structured.get("todos", given.get("todos", []))
+    },
+    "question": lambda _input, structured: {"answers": structured.get("answers", [])},
+}
+
+
+def _text(content: tuple[ToolContent, ...]) -> str:
+    return "\n".join(item.text for item in content if isinstance(item, TextContent))
+
+
+def _attachment(item: FileContent) -> Json:
+    name = {} if item.name is None else {"filename": item.name}
+    return {"type": "file", "mime": item.mime, "url": item.uri, **name}

@@ -1,0 +1,60 @@
+"""The hubs of one gateway for terminal clients: one for each tenant that has some."""
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from fairlead_gateway.opencode_view.folded_sessions import ViewSources
+from fairlead_gateway.opencode_view.view_hub import ViewHub
+from fairlead_gateway.runtime import Runtime
+from fairlead_schema.ids import SessionId, TenantId
+
+REMEMBERED_MAX: Final = 10_000
+
+
+class ViewHubs:
+    """Opens a hub for the first client of a tenant, and closes it after the last one."""
+
+    def __init__(self) -> None:
+        self._hubs: dict[TenantId, ViewHub] = {}
+        self._without_questions: OrderedDict[SessionId, None] = OrderedDict()
+
+    def peek(self, tenant: TenantId) -> ViewHub | None:
+        """The hub of a tenant, if it has clients."""
+        return self._hubs.get(tenant)
+
+    def deny_questions(self, session_id: SessionId) -> None:
+        """Remember that nobody can answer the questions of a session."""
+        self._without_questions[session_id] = None
+        if len(self._without_questions) > REMEMBERED_MAX:
+            self._without_questions.popitem(last=False)
+
+    def denies_questions(self, session_id: SessionId) -> bool:
+        return session_id in self._without_questions
+
+    @asynccontextmanager
+    async def enter(self, runtime: Runtime, tenant: TenantId) -> AsyncIterator[ViewHub]:
+        """The open hub of a tenant for the length of a block. Raises LogUnavailable."""
+        nats = runtime.nats()
+        sources = ViewSources(
+            nats.tenant_broadcasts,
+            nats.log,
+            nats.snapshots,
+            nats.open_texts,
+            runtime.read_model,
+            runtime.settings.with_defaults,
+        )
+        hub = self._hubs.get(tenant)
+        if hub is None or hub.has_ended or not hub.uses(sources):
+            hub = self._hubs[tenant] = ViewHub(tenant, sources)
+        hub.visitors += 1
+        try:
+            await hub.wait_until_open()
+            yield hub
+        finally:
+            hub.visitors -= 1
+            if not hub.visitors:
+                if self._hubs.get(tenant) is hub:
+                    del self._hubs[tenant]
+                await hub.close()

@@ -1,0 +1,181 @@
+"""The routes and streams of OpenCode's terminal client over in-memory twins (WIRE-TUI)."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.memory.tenant_broadcasts import MemoryTenantBroadcasts
+from fairlead_schema.delta import TextDelta
+from fairlead_schema.events import PermissionAsked, PromptAdmitted
+from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.permission import PermissionRequest
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from services.gateway.tests.conftest import Append, FakeIngest, Listen, Project
+from services.gateway.tests.opencode_view.sample_turns import TEXT
+
+ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="Hello"), delivery="steer")
+ASK = PermissionRequest(id="per_1", session_id="ses_1", action="bash", resources=("ls",))
+PROMPT = {"parts": [{"type": "text", "text": "Hello"}]}
+
+
+async def _next(chunks: "asyncio.Queue[bytes]") -> dict[str, Any]:
+    frame = await asyncio.wait_for(chunks.get(), 5)
+    event: dict[str, Any] = json.loads(frame.removeprefix(b"data: "))
+    return event
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/config/providers",
+        "/provider",
+        "/agent",
+        "/config",
+        "/path",
+        "/project/current",
+        "/session",
+        "/session/status",
+        "/experimental/capabilities",
+        "/experimental/console",
+        "/command",
+        "/lsp",
+        "/mcp",
+        "/vcs",
+        "/permission",
+        "/question",
+    ],
+)
+async def test_everything_that_a_client_asks_at_its_start_is_answered(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    """A route that fails or answers HTML ends the client."""
+    response = await client.get(path)
+
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/json"
+
+
+async def test_an_unknown_session_and_an_unknown_ask_are_not_found(
+    client: httpx.AsyncClient,
+) -> None:
+    answers = [
+        await client.get("/session/ses_9"),
+        await client.get("/session/ses_9/message"),
+        await client.post("/session/ses_9/message", json=PROMPT),
+        await client.post("/permission/per_9/reply", json={"reply": "once"}),
+        await client.post("/question/que_9/reject"),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404] * 5
+    assert all(answer.json()["message"] for answer in answers)
+
+
+async def test_the_list_of_messages_has_input_that_is_not_projected(
+    client: httpx.AsyncClient, append: Append, project: Project
+) -> None:
+    """The list replaces what the stream brought, so that it must not be behind the stream."""
+    await append("ses_1", ADMITTED)
+    project("ses_1")
+
+    messages = (await client.get("/session/ses_1/message?limit=100")).json()
+
+    assert [message["info"]["id"] for message in messages] == ["msg_1"]
+    assert messages[0]["parts"][0]["text"] == "Hello"
+
+
+async def test_a_client_is_told_of_prompts_and_pieces_of_text(
+    append: Append, listen: Listen, eventlog: EventLog
+) -> None:
+    at = Address(DEFAULT_TENANT, "ses_1")
+    delta = TextDelta(assistant_message_id="msg_2", text_id="t1", delta="Good", index=0)
+    await append("ses_1")
+
+    async with listen("/global/event") as chunks:
+        connected = await _next(chunks)
+        await append("ses_1", *TEXT[1])
+        prompt = [await _next(chunks) for _ in range(4)]
+        await append("ses_1", *TEXT[2])
+        await append("ses_1", *TEXT[3])
+        begun = [await _next(chunks) for _ in range(4)]
+        await eventlog.deltas.send(at, delta)
+        piece = (await _next(chunks))["payload"]
+
+    assert connected["payload"]["type"] == "server.connected"
+    types = [event["payload"]["type"] for event in prompt]
+    assert types == [
+        "session.updated",
+        "message.updated",
+        "message.part.updated",
+        "session.status",
+    ]
+    assert prompt[0]["directory"] == "/work"
+    text = begun[-1]["payload"]["properties"]["part"]
+    assert (piece["type"], piece["properties"]["delta"]) == ("message.part.delta", "Good")
+    assert piece["properties"]["partID"] == text["id"]
+
+
+async def test_a_client_that_connects_again_is_told_of_pending_asks(
+    append: Append, listen: Listen, project: Project
+) -> None:
+    """The client reads nothing again after a broken connection."""
+    await append("ses_1", ADMITTED, PermissionAsked(request=ASK, agent="build"))
+    project("ses_1").asks = {"permission": [ASK.wire()]}
+
+    async with listen("/global/event") as chunks:
+        types = [(await _next(chunks))["payload"]["type"] for _ in range(6)]
+
+    assert "permission.asked" in types
+    assert types[-1] == "session.status"
+
+
+async def test_nobody_sees_the_sessions_of_another_tenant(
+    append: Append, listen: Listen, eventlog: EventLog, client: httpx.AsyncClient
+) -> None:
+    foreign = Address("other", "ses_1")
+
+    async with listen("/global/event") as chunks:
+        await _next(chunks)
+        head = await eventlog.log.head(foreign)
+        drafts = tuple(Draft(f"evt_x{at}", 1, event) for at, event in enumerate(TEXT[0]))
+        await eventlog.log.append(foreign, "cmt_x", drafts, after=head)
+        await append("ses_2")
+        event = await _next(chunks)
+
+    assert event["payload"]["properties"]["sessionID"] == "ses_2"
+    assert (await client.get("/session/ses_1")).status_code == 404
+
+
+async def test_a_stream_that_may_have_missed_something_ends_without_a_frame(
+    listen: Listen, append: Append, eventlog: EventLog
+) -> None:
+    """A frame that the client does not know would end its reading for ever."""
+    await append("ses_1")
+
+    async with listen("/global/event") as chunks:
+        await _next(chunks)
+        assert isinstance(eventlog.tenant_broadcasts, MemoryTenantBroadcasts)
+        eventlog.tenant_broadcasts.lose(DEFAULT_TENANT)
+        await asyncio.sleep(0.05)
+
+        assert chunks.empty()
+
+
+async def test_a_prompt_is_refused_before_it_is_held(
+    client: httpx.AsyncClient, append: Append, ingest: FakeIngest
+) -> None:
+    """A refusal means that the prompt was not accepted."""
+    await append("ses_1")
+    error = {"_tag": "ConflictError", "message": "The session is archived", "resource": "ses_1"}
+    ingest.serve("session.prompt", {"error": error})
+
+    refused = await client.post("/session/ses_1/message", json=PROMPT)
+    empty = await client.post("/session/ses_1/message", json={"parts": []})
+
+    assert (refused.status_code, refused.json()["message"]) == (409, "The session is archived")
+    assert empty.status_code == 400
