@@ -44,6 +44,9 @@ NOTICES = {
     "budget.set",
     "revert.requested",
     "revert.failed",
+    "move.requested",
+    "move.failed",
+    "move.ended",
     "session.created",
     "session.archived",
     "session.unarchived",
@@ -69,6 +72,7 @@ NOTICES = {
 PRIVATE = {
     "title.requested",
     "revert.begun",
+    "move.begun",
     "execution.claimed",
     "execution.released",
     "attempt.dispatched",

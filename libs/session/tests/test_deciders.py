@@ -59,6 +59,7 @@ from fairlead_session.input import admission, inbox
 from fairlead_session.input.promotion import eligible_inputs, promote
 from fairlead_session.people import asks
 from fairlead_session.people.pending import close_asks, withdraw_continue_question
+from fairlead_session.relocation.commands import move
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import Attempt
 from fairlead_session.state.usage import Budget
@@ -120,7 +121,10 @@ COMMANDS: Final[dict[str, Decider]] = {
     "budget": lambda session: commands.set_budget(session, Budget(2.0, None)),
     "agent": lambda session: commands.switch_agent(session, "msg_agent", "plan"),
     "model": lambda session: commands.switch_model(session, "msg_model", MODEL),
-    "move": lambda session: commands.move(session, LocationRef(directory="/there")),
+    "move": lambda session: move(session, LocationRef(directory="/there")),
+    "move with changes": lambda session: move(
+        session, LocationRef(directory="/there"), with_changes=True
+    ),
     "archive": commands.archive,
     "unarchive": commands.unarchive,
     "describe": lambda session: describe(session, "A title", {"ticket": 7}),

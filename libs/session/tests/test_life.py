@@ -48,6 +48,7 @@ from fairlead_session.next_move import (
     EndStep,
     InitialiseContext,
     Rest,
+    ServeMove,
     ServeRevert,
     SettleInterrupted,
     StartShells,
@@ -148,7 +149,7 @@ class Life:
                 self._write(*start_shells(shells))
             case AwaitCalls(calls=(call, *_)):
                 self._run_command(call)
-            case Stop() | AwaitCalls() | ServeRevert() | CommitRevert():
+            case Stop() | AwaitCalls() | ServeRevert() | ServeMove() | CommitRevert():
                 raise AssertionError(
                     "nobody interrupts or reverts these lives, and their calls are open"
                 )

@@ -16,6 +16,8 @@ Refused
 ├── ProviderNotFound      404  configure the provider in fairlead.toml
 ├── Conflict              409  the id is in use for something else: use a new id
 ├── RevertRefused         409  the files cannot change back: the message says why
+├── MoveRefused           409  the changes cannot move along: the message says why
+├── ChangesKept           409  the session has moved, and its changes also stay where it was
 ├── ReplayConflict        409  what is here stands against the import: `kind` says what
 ├── CursorExpired         410  the log was restored after the cursor: start again
 ├── PayloadTooLarge       413  send less, or send a reference
@@ -175,6 +177,25 @@ class RevertRefused(Refused):
         super().__init__(reason, session_id=session_id)
 
 
+class MoveRefused(Refused):
+    """A move with changes that moved nothing."""
+
+    tag, status = "MoveRefusedError", 409
+
+    def __init__(self, reason: str, session_id: SessionId) -> None:
+        super().__init__(reason, session_id=session_id)
+
+
+class ChangesKept(Refused):
+    """A move that is done, whose changes could not be discarded where they came from."""
+
+    tag, status = "ChangesKeptError", 409
+
+    def __init__(self, reason: str, session_id: SessionId) -> None:
+        text = f"The session has moved with its changes, but they also stay where it was: {reason}"
+        super().__init__(text, session_id=session_id)
+
+
 class InvalidExport(Refused):
     """An export that cannot be used. Nothing of it was written."""
 
@@ -257,6 +278,8 @@ _BY_TAG: dict[str, type[Refused]] = {
         ProviderNotFound,
         Conflict,
         RevertRefused,
+        MoveRefused,
+        ChangesKept,
         InvalidExport,
         ReplayConflict,
         CursorExpired,

@@ -38,6 +38,7 @@ Code: TypeAlias = (
         "compaction",
         "shell",
         "revert",
+        "move",
         "unreadable",
         "import",
         "imported",
@@ -243,6 +244,8 @@ def _doing(session: Session) -> tuple[Code, str]:
         return "calls", f"{len(ready_calls(session))} tool calls are running"
     if session.execution.revert_requested:
         return "revert", "it changes files back as asked"
+    if session.execution.move_requested:
+        return "move", "it moves with its changes as asked"
     if session.execution.compaction_requested:
         return "compaction", "it compacts its history as asked"
     if session.turn.attempt is not None:
@@ -255,6 +258,8 @@ def _work(session: Session) -> tuple[Code, str]:
         return "left-behind", "A turn that its runner left behind"
     if session.execution.revert_requested:
         return "revert", "A revert that was asked for"
+    if session.execution.move_requested:
+        return "move", "A move with changes that was asked for"
     if session.inbox.pending:
         count = len(session.inbox.pending)
         return "pending-input", f"{count} pending input{'s' if count > 1 else ''}"

@@ -73,6 +73,11 @@ class ServeRevert:
 
 
 @dataclass(frozen=True, slots=True)
+class ServeMove:
+    """Somebody asked to move the session with its changes, and nothing is open: transfer them."""
+
+
+@dataclass(frozen=True, slots=True)
 class CommitRevert:
     """Work begins again after a staged revert: what came after the boundary leaves first."""
 
@@ -120,6 +125,7 @@ Move: TypeAlias = (
     | EndStep
     | SettleInterrupted
     | ServeRevert
+    | ServeMove
     | CommitRevert
     | Compact
     | InitialiseContext
@@ -206,6 +212,8 @@ def _open_work(session: Session, limits: DrainLimits) -> Move | None:
         )
     if session.revert.requested is not None:
         return ServeRevert()
+    if session.relocation.requested is not None:
+        return ServeMove()
     if own_shells(session):
         return StartShells(own_shells(session))
     return None
@@ -225,7 +233,7 @@ def is_moving(session: Session) -> bool:
         or execution.compaction_requested
         or execution.shell_requested
     )
-    moves = execution.interrupted or execution.revert_requested
+    moves = execution.interrupted or execution.revert_requested or execution.move_requested
     return (requested and not waits_for_people(session)) or moves
 
 

@@ -40,7 +40,6 @@ from fairlead_session.execution.commands import (
     archive,
     compact,
     create,
-    move,
     purge,
     resume,
     switch_agent,
@@ -53,6 +52,7 @@ from fairlead_session.info import info
 from fairlead_session.input.admission import admit
 from fairlead_session.input.shell import request_shell
 from fairlead_session.next_move import is_moving
+from fairlead_session.relocation.commands import move
 from fairlead_session.state.session import Session
 from fairlead_session.state.usage import Budget
 

@@ -1,8 +1,8 @@
-"""Asks the tools service of a location for snapshots of its files, and to change files back."""
+"""Asks the tools service of a location for snapshots of its files, and to change or move them."""
 
 import logging
 import time
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
@@ -20,6 +20,13 @@ from fairlead_schema.tools.file_snapshot import (
     RestoredFiles,
     RestoreFiles,
     StepFiles,
+)
+from fairlead_schema.tools.file_transfer import (
+    PreparedTransfer,
+    PrepareTransfer,
+    TransferFiles,
+    TransferredFiles,
+    TransferTrees,
 )
 from fairlead_session.revert.plan import RevertPlan
 from fairlead_session.state.revert import FileTrees
@@ -88,6 +95,38 @@ class FileSnapshotClient:
             target=trees.target,
         )
         return await self._ask("restore", question, RestoredFiles, RESTORE_S)
+
+    async def prepare_move(
+        self, at: Address, session: Session, destination: LocationRef
+    ) -> PreparedTransfer | None:
+        """The trees of a move with changes; None if nobody answers."""
+        question = PrepareTransfer(
+            tenant=at.tenant,
+            session_id=at.session_id,
+            source=_location(session),
+            destination=destination,
+        )
+        return await self._ask("prepare-move", question, PreparedTransfer, PREPARE_S)
+
+    async def transfer(
+        self, at: Address, session: Session, act: Literal["apply", "discard"]
+    ) -> TransferredFiles | None:
+        """Do what the log has begun; None if nobody answers. To ask again is safe."""
+        request, begun = session.relocation.requested, session.relocation.begun
+        assert request is not None, "only an open request is served"
+        assert begun is not None, "the log has begun the transfer"
+        trees = TransferTrees(
+            before=begun.before, target=begun.target, changed=begun.changed, kept=begun.kept
+        )
+        question = TransferFiles(
+            tenant=at.tenant,
+            session_id=at.session_id,
+            source=begun.source,
+            destination=request.location,
+            request=request.seq,
+            trees=trees,
+        )
+        return await self._ask(act, question, TransferredFiles, RESTORE_S)
 
     async def _capture(self, at: Address, session: Session, since: str | None) -> CapturedFiles:
         place = (at.tenant, _location(session))

@@ -46,6 +46,7 @@ from fairlead_tools.context.source_verbs import SourceVerbs
 from fairlead_tools.context.sources.files import expand_home
 from fairlead_tools.context.web_pages import fallback_directory
 from fairlead_tools.file_snapshots.service import FileSnapshots
+from fairlead_tools.file_snapshots.transfer_service import FileTransfers
 from fairlead_tools.files.private import PRIVATE
 from fairlead_tools.location_files.browser import LocationFiles
 from fairlead_tools.private_directory import PrivateDirectory, open_private_directory
@@ -88,7 +89,8 @@ class ToolsService:
         views = LocationViews(self.observer, self._offered_tools)
         self.server.serve_thin("observe", subjects.observe(pool), views.look)
         self.file_snapshots = FileSnapshots(settings.config, self.private.snapshots)
-        for act, answer in self.file_snapshots.acts.items():
+        transfers = FileTransfers(self.file_snapshots)
+        for act, answer in {**self.file_snapshots.acts, **transfers.acts}.items():
             self.server.serve_thin(f"files.{act}", subjects.file_snapshot(pool, act), answer)
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
         self.server.serve("lookup", subjects.look_up(pool), self._look_up)

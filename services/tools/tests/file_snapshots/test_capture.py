@@ -266,3 +266,14 @@ def test_git_is_bounded_in_time_and_output(worktree: Worktree) -> None:
         worktree.store.git.run("ls-files", bytes_max=1)
     with pytest.raises(GitFailed, match="failed"):
         worktree.store.git.run("cat-file", "-e", "0" * 40)
+
+
+def test_a_change_in_the_second_of_the_last_commit_is_seen(worktree: Worktree) -> None:
+    """N-13: the index of the person says nothing about a file that changed right after it."""
+    worktree.write("a.txt", "one\n")
+    worktree.commit()
+    worktree.write("a.txt", "two\n")
+
+    tree = worktree.capture()
+
+    assert worktree.store.git.run("cat-file", "blob", f"{tree}:a.txt") == b"two\n"

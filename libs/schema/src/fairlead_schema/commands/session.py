@@ -57,7 +57,10 @@ class SwitchModel(ModelBody, SessionCommand):
 
 
 class MoveBody(InputModel):
+    """Where to work from here on. With `moveChanges` uncommitted changes come along."""
+
     location: Annotated[LocationRef, NoNull]
+    move_changes: Annotated[bool, NoNull] | None = None
 
 
 class MoveSession(MoveBody, SessionCommand):
@@ -113,6 +116,12 @@ class DescriptionReached(SeqReached):
     """The session after a change of its description."""
 
     session: SessionInfo
+
+
+class MoveReached(SeqReached):
+    """The sequence of the request that a runner has not served yet; None if there is none."""
+
+    request: int | None = None
 
 
 class InterruptReached(SeqReached):

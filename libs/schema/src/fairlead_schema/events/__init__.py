@@ -46,6 +46,7 @@ from fairlead_schema.events.input import (
     ShellStarted,
     SyntheticAdded,
 )
+from fairlead_schema.events.move import MoveBegun, MoveEnded, MoveFailed, MoveRequested
 from fairlead_schema.events.revert import (
     RevertBegun,
     RevertCleared,
@@ -102,6 +103,10 @@ SessionEvent: TypeAlias = (
     | AgentSwitched
     | ModelSwitched
     | SessionMoved
+    | MoveRequested
+    | MoveBegun
+    | MoveFailed
+    | MoveEnded
     | RevertRequested
     | RevertBegun
     | RevertFailed
@@ -188,6 +193,10 @@ __all__ = [
     "InputEdited",
     "InterruptRequested",
     "ModelSwitched",
+    "MoveBegun",
+    "MoveEnded",
+    "MoveFailed",
+    "MoveRequested",
     "PermissionAsked",
     "PermissionReplied",
     "PromptAdmitted",

@@ -18,12 +18,10 @@ from fairlead_schema.events import (
     SessionArchived,
     SessionCreated,
     SessionEvent,
-    SessionMoved,
     SessionPurged,
     SessionUnarchived,
 )
 from fairlead_schema.ids import MessageId, SessionId
-from fairlead_schema.location import LocationRef
 from fairlead_session.execution.budget import own_usage
 from fairlead_session.execution.rest import rest_rule
 from fairlead_session.next_move import is_moving
@@ -71,8 +69,15 @@ def interrupt(session: Session) -> Events:
     limited = rest_rule(session.execution.rested).limit_may_rise
     waits = is_moving(session) or (limited and _has_work(session))
     begins = waits and not session.execution.interrupted
-    stopped = (InterruptRequested(),) if begins else _stop_running_work(session)
+    stopped = (InterruptRequested(),) if begins else stop_running_work(session)
     return (*close_asks(session), *stopped)
+
+
+def stop_running_work(session: Session) -> Events:
+    """Stop only work that a runner or a worker does now."""
+    running = session.execution.owner or session.turn.attempt or session.calls
+    stopping = session.execution.interrupted and not session.execution.work_requested
+    return (InterruptRequested(),) if running and not stopping else ()
 
 
 def interrupt_outcome(after: Session, events: Iterable[SessionEvent]) -> InterruptOutcome:
@@ -143,20 +148,6 @@ def switch_model(session: Session, message_id: MessageId, model: ModelRef) -> Ev
     return (ModelSwitched(message_id=message_id, model=model),)
 
 
-@dataclass(frozen=True, slots=True)
-class RevertOpen:
-    """A revert is staged or under way at the old location: its files must be settled first."""
-
-
-def move(session: Session, location: LocationRef) -> Events | RevertOpen:
-    """Work in another location, and stop the work at the old one. The same directory is no move."""
-    if session.profile is None or session.profile.location.directory == location.directory:
-        return ()
-    if session.profile.revert is not None or session.revert.requested is not None:
-        return RevertOpen()
-    return (*_stop_running_work(session), SessionMoved(location=location))
-
-
 def archive(session: Session) -> Events:
     """Archive the session, once. What runs or waits there stops, and asks close. The inbox stays."""
     if session.profile is None or is_archived(session):
@@ -188,13 +179,6 @@ def last_event(session: Session) -> SessionPurged:
 def is_at_rest(session: Session) -> bool:
     """Whether nothing happens until somebody asks: no owner, no open call, no requested work."""
     return session.execution.owner is None and not session.calls and not is_moving(session)
-
-
-def _stop_running_work(session: Session) -> Events:
-    """Stop only work that a runner or a worker does now."""
-    running = session.execution.owner or session.turn.attempt or session.calls
-    stopping = session.execution.interrupted and not session.execution.work_requested
-    return (InterruptRequested(),) if running and not stopping else ()
 
 
 def _turn_comes(session: Session) -> bool:

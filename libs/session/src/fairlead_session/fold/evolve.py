@@ -31,6 +31,7 @@ from fairlead_session.fold import (
     usage,
 )
 from fairlead_session.frozen import from_fields
+from fairlead_session.relocation.reducers import REDUCERS as RELOCATION_REDUCERS
 from fairlead_session.revert.reducers import REDUCERS as REVERT_REDUCERS
 from fairlead_session.state.execution import Execution
 from fairlead_session.state.file_changes import (
@@ -137,6 +138,7 @@ _PARTS: Final[Mapping[str, Reducers[object]]] = {
     "todos": {TodoUpdated: _update_todos},
     "read_directories": read_directories.REDUCERS,
     "revert": REVERT_REDUCERS,
+    "relocation": RELOCATION_REDUCERS,
 }
 
 REDUCERS: Final[Mapping[type, tuple[tuple[str, Reducer[object]], ...]]] = {

@@ -17,6 +17,9 @@ from fairlead_schema.events import (
     ExecutionReleased,
     InputCancelled,
     InterruptRequested,
+    MoveEnded,
+    MoveFailed,
+    MoveRequested,
     PermissionAsked,
     PermissionReplied,
     PromptAdmitted,
@@ -190,6 +193,14 @@ def _end_revert(
     return replace(execution, revert_requested=False)
 
 
+def _request_move(execution: Execution, _event: MoveRequested, _seq: int) -> Execution:
+    return replace(execution, move_requested=True)
+
+
+def _end_move(execution: Execution, _event: MoveFailed | MoveEnded, _seq: int) -> Execution:
+    return replace(execution, move_requested=False)
+
+
 def _promote(execution: Execution, _event: PromptPromoted, _seq: int) -> Execution:
     return replace(execution, owed=True, rest=None, held=False)
 
@@ -318,6 +329,9 @@ REDUCERS: Final[Mapping[type, ExecutionReducer]] = {
     RevertStaged: _end_revert,
     RevertCleared: _end_revert,
     RevertFailed: _end_revert,
+    MoveRequested: _request_move,
+    MoveFailed: _end_move,
+    MoveEnded: _end_move,
     PromptPromoted: _promote,
     AttemptDispatched: _dispatch,
     AttemptOverflowed: _overflow,

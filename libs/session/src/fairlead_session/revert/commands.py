@@ -28,7 +28,7 @@ class BoundaryCompacted:
 
 @dataclass(frozen=True, slots=True)
 class RevertUnderWay:
-    """Another request is not done yet."""
+    """Another revert or a move with changes is not done yet."""
 
 
 StageRefusal: TypeAlias = BoundaryUnknown | BoundaryCompacted | RevertUnderWay
@@ -37,6 +37,8 @@ StageRefusal: TypeAlias = BoundaryUnknown | BoundaryCompacted | RevertUnderWay
 def stage(session: Session, message_id: MessageId, *, files: bool = True) -> Events | StageRefusal:
     """Stop the work, then go back to a message. The same request again joins the first one."""
     open_request = session.revert.requested
+    if session.relocation.requested is not None:
+        return RevertUnderWay()
     if open_request is not None:
         asked = (open_request.action, open_request.message_id, open_request.files)
         return () if asked == ("stage", message_id, files) else RevertUnderWay()

@@ -66,6 +66,7 @@ class Execution:
     work_requested_seq: int = 0
     compaction_requested: bool = False
     revert_requested: bool = False
+    move_requested: bool = False
     interrupt: Interrupt | None = None
     rest: RestState | None = None
     attempt: OpenAttempt | None = None

@@ -18,6 +18,7 @@ from fairlead_session.state.execution import Execution
 from fairlead_session.state.file_changes import FileChanges
 from fairlead_session.state.inbox import Inbox
 from fairlead_session.state.model_requests import RequestState
+from fairlead_session.state.relocation import Relocation
 from fairlead_session.state.revert import Revert
 from fairlead_session.state.transcript import Transcript
 from fairlead_session.state.turn import CompactionProgress, Turn
@@ -91,6 +92,7 @@ class Session:
     read_directories: tuple[str, ...] = ()
     """Directories in which the session read files, oldest first. Their instructions apply."""
     revert: Revert = field(default_factory=Revert)
+    relocation: Relocation = field(default_factory=Relocation)
 
     @property
     def is_incomplete(self) -> bool:

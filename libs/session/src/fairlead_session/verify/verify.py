@@ -40,6 +40,7 @@ from fairlead_schema.ids import EventId, MessageId, RunnerId
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.record import Recorded, event_json
 from fairlead_session.verify.asks import AskRules
+from fairlead_session.verify.files import MoveRules, RevertRules
 from fairlead_session.verify.turn import BlockRules, CallRules, StepRules
 
 
@@ -168,6 +169,9 @@ class OwnershipRules:
         self._inbox = inbox
         self._requested = False
 
+    def is_owned(self) -> bool:
+        return self.owner is not None
+
     def check(self, event: SessionEvent) -> Findings:
         match event:
             case ExecutionClaimed(generation=generation):
@@ -278,6 +282,8 @@ class LogReading:
             StepRules(),
             BlockRules(),
             CompactionRules(self.ownership),
+            RevertRules(self.ownership.is_owned),
+            MoveRules(self.ownership.is_owned),
         )
         self._checks: dict[type[SessionEvent], tuple[Check, ...]] = {}
         self.purged = False

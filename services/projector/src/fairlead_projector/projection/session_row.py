@@ -128,7 +128,10 @@ def _set_execution(row: SessionRow, execution: Execution) -> None:
     before, row.execution = row.execution, execution
     row.owner = None if execution.owner is None else execution.owner.runner
     requested = (
-        execution.compaction_requested or execution.shell_requested or execution.revert_requested
+        execution.compaction_requested
+        or execution.shell_requested
+        or execution.revert_requested
+        or execution.move_requested
     )
     row.owed = execution.owed or execution.attempt is not None or requested
     row.work_requested = execution.work_requested or requested

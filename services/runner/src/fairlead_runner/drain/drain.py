@@ -8,6 +8,7 @@ from typing import assert_never
 from fairlead_eventlog.process_life import Nudge
 from fairlead_runner.drain.call_wait import CallWait
 from fairlead_runner.drain.drain_context import open_drain
+from fairlead_runner.drain.move_server import MoveServer
 from fairlead_runner.drain.revert_server import RevertServer
 from fairlead_runner.drain.staged_writer import StagedWriter, StaleDecision
 from fairlead_runner.runner_context import RunnerContext
@@ -29,6 +30,7 @@ from fairlead_session.next_move import (
     InitialiseContext,
     Move,
     Rest,
+    ServeMove,
     ServeRevert,
     SettleInterrupted,
     StartShells,
@@ -58,6 +60,7 @@ class Drain:
         self._compactor = Compactor(context, writer, parts.waiter.nudged)
         self._conclusion = TurnConclusion(parts)
         self._reverts = RevertServer(parts)
+        self._moves = MoveServer(parts)
         self._turns = TurnRunner(parts, self._boundary, self._compactor, self._conclusion)
 
     def shutdown(self) -> None:
@@ -121,8 +124,8 @@ class Drain:
                 )
                 self._writer.stage(*end_step(attempt, files))
                 return False
-            case ServeRevert() | CommitRevert():
-                return await self._reverts.make(move)
+            case ServeRevert() | CommitRevert() | ServeMove():
+                return await self._change_files(move)
             case SettleInterrupted(attempt=attempt):
                 self._recover(attempt)
                 return False
@@ -135,6 +138,11 @@ class Drain:
                 return await self._turns.take(move)
             case _:
                 assert_never(move)
+
+    async def _change_files(self, move: ServeRevert | CommitRevert | ServeMove) -> bool:
+        if isinstance(move, ServeMove):
+            return await self._moves.serve()
+        return await self._reverts.make(move)
 
     async def _rest(self, move: Rest) -> bool:
         """Rest. If something is not known now, a timer wakes the session to check again."""

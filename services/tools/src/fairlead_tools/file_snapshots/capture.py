@@ -24,7 +24,7 @@ def capture(store: SnapshotStore, directory: Path, top: Path) -> str:
     if not store.exists:
         store.create()
         seed_store(store, top)
-    git, inner = store.git, _inner_path(store.worktree, directory)
+    git, inner = store.git, inner_path(store.worktree, directory)
     place = () if inner == b"" else (inner,)
     tracked = git.start("diff-files", "--raw", "-z", "--no-renames", "--", *place)
     untracked = git.start("ls-files", "-o", "--exclude-standard", "-z", "--", *place)
@@ -89,6 +89,7 @@ def _pairs(output: bytes) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def _inner_path(worktree: Path, directory: Path) -> bytes:
+def inner_path(worktree: Path, directory: Path) -> bytes:
+    """The path of a directory inside its worktree; empty for the worktree itself."""
     inner = os.fsencode(directory.relative_to(worktree))
     return b"" if inner == b"." else inner

@@ -91,6 +91,8 @@ class Git:
     repository: Path
     worktree: Path
     timeout_s: float = TIMEOUT_S
+    borrowed: Path | None = None
+    """A directory with objects of another repository, to read."""
 
     def run(
         self,
@@ -121,6 +123,8 @@ class Git:
         }
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)
+        if self.borrowed is not None:
+            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quote(self.borrowed)
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed when the command ends
         try:
             process = subprocess.Popen(  # noqa: S603 - an absolute path and no shell
@@ -198,6 +202,12 @@ class RunningGit:
     def _read_reason(self) -> str:
         self._errors.seek(0)
         return self._errors.read(_REASON_BYTES).decode(errors="replace").strip()
+
+
+def _quote(path: Path) -> str:
+    """A path of a list that has colons between its paths."""
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _feed(process: subprocess.Popen[bytes], body: bytes) -> None:

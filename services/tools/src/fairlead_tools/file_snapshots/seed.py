@@ -26,9 +26,14 @@ _ENTRY: Final = re.compile(rb"([A-Za-z?]) (\d{6}) ([0-9a-f]{40}) (\d)\t(.+)", re
 class OwnRepository:
     """Where the worktree's own repository keeps its index, its objects and its exclusions."""
 
+    directory: Path
+    common: Path
     index: Path
     objects: Path
-    exclude: Path
+
+    @property
+    def exclude(self) -> Path:
+        return self.common / "info" / "exclude"
 
 
 def seed_store(store: SnapshotStore, top: Path) -> None:
@@ -41,7 +46,7 @@ def seed_store(store: SnapshotStore, top: Path) -> None:
     try:
         if source.index.stat().st_size > INDEX_BYTES_MAX:
             return
-        shutil.copyfile(source.index, store.repository / "index")
+        copy_index(source, store.repository / "index")
         store.alternates.write_bytes(os.fsencode(source.objects) + b"\n")
         _check_index(store)
     except (OSError, GitFailed, ValueError):
@@ -63,7 +68,14 @@ def find_repository(worktree: Path, top: Path) -> OwnRepository | None:
     inside = all(path.is_relative_to(top) for path in (objects, index))
     if not inside or (objects / "info" / "alternates").exists() or b"\n" in os.fsencode(objects):
         return None
-    return OwnRepository(index, objects, common / "info" / "exclude")
+    return OwnRepository(directory, common, index, objects)
+
+
+def copy_index(own: OwnRepository, path: Path) -> None:
+    """Copy an index with its time. Git reads again what changed in the second of that time."""
+    written = own.index.stat().st_mtime_ns
+    shutil.copyfile(own.index, path)
+    os.utime(path, ns=(written, written))
 
 
 def _git_directory(link: Path) -> Path:

@@ -79,12 +79,12 @@ class FileSnapshots:
         """A snapshot of a location. A failure is only logged: the step goes on without it."""
         at = Address(question.tenant, question.session_id)
         try:
-            place = self._find(question.tenant, question.location)
+            place = self.find(question.tenant, question.location)
             if self._paused.get(place.store.worktree, 0.0) > time.monotonic():
                 return CapturedFiles(unavailable="the last snapshot failed a short while ago")
             with SNAPSHOT_SECONDS.time():
                 tree = await asyncio.to_thread(self._capture, place, at)
-            self._adopt_later(place.store)
+            self.adopt_later(place.store)
             if question.since is None or question.since == tree:
                 return CapturedFiles(snapshot=tree, files=() if question.since else None)
             return CapturedFiles(
@@ -103,7 +103,7 @@ class FileSnapshots:
     async def prepare(self, question: PrepareRevert) -> PreparedRevert:
         """The tree to go back to, with everything in the store that the restore needs."""
         try:
-            place = self._find(question.tenant, question.location)
+            place = self.find(question.tenant, question.location)
             return await asyncio.to_thread(self._prepare, place, question)
         except (NoSnapshots, GitFailed, OSError) as error:
             return PreparedRevert(refused=str(error))
@@ -112,7 +112,7 @@ class FileSnapshots:
         """Change the files, if the log says that exactly this restore has begun."""
         at = Address(question.tenant, question.session_id)
         try:
-            place = self._find(question.tenant, question.location)
+            place = self.find(question.tenant, question.location)
             if not await self._is_begun(at, question):
                 return RestoredFiles(refused="the log has begun no such restore", again=True)
             return await asyncio.to_thread(self._restore, place, question)
@@ -125,7 +125,8 @@ class FileSnapshots:
         """Wait for the background work on stores."""
         await asyncio.gather(*self._adopting, return_exceptions=True)
 
-    def _find(self, tenant: TenantId, location: LocationRef) -> SnapshotPlace:
+    def find(self, tenant: TenantId, location: LocationRef) -> SnapshotPlace:
+        """The worktree and the store of a location. Raises NoSnapshots."""
         if not self._config.snapshots(tenant):
             raise NoSnapshots("snapshots are off: `snapshots` in [location] is false")
         if find_git() is None:
@@ -177,7 +178,7 @@ class FileSnapshots:
 
     def _pause(self, question: CaptureFiles) -> None:
         try:
-            worktree = self._find(question.tenant, question.location).store.worktree
+            worktree = self.find(question.tenant, question.location).store.worktree
         except (NoSnapshots, OSError):
             return
         self._paused = {
@@ -185,7 +186,7 @@ class FileSnapshots:
         }
         self._paused[worktree] = time.monotonic() + PAUSE_S
 
-    def _adopt_later(self, store: SnapshotStore) -> None:
+    def adopt_later(self, store: SnapshotStore) -> None:
         """Copy borrowed objects in the background, so that no step waits for it."""
         if self._adopting or not store.alternates.exists():
             return

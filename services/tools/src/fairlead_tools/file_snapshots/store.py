@@ -97,6 +97,10 @@ class SnapshotStore:
     def notes(self, at: Address) -> Path:
         return self.directory / "sessions" / at.tenant / at.session_id
 
+    def transfer_note(self, at: Address) -> Path:
+        """Where the store notes how far a transfer of a session into its worktree has come."""
+        return self.directory / "transfers" / at.tenant / at.session_id
+
     def trees(self, at: Address) -> frozenset[str]:
         """The trees that a session keeps."""
         with suppress(FileNotFoundError):
@@ -112,6 +116,7 @@ class SnapshotStore:
         """Keep nothing for a session any more. The next pruning frees what nobody else keeps."""
         with suppress(FileNotFoundError):
             self.notes(at).unlink()
+        self.transfer_note(at).unlink(missing_ok=True)
 
 
 def open_store(root: Path, worktree: Path) -> SnapshotStore:

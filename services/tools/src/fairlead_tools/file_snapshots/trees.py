@@ -1,7 +1,7 @@
 """Compares trees, and builds the tree that a revert goes to."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -69,17 +69,23 @@ def build_target(git: Git, original: str, steps: Sequence[StepSpan]) -> str:
     for step in steps:
         for change in compare(git, step.start, original if step.end is None else step.end):
             restored.setdefault(change.path, change)
-    if not restored:
-        return original
+    entries = {path: (change.old_mode, change.old_name) for path, change in restored.items()}
+    return replace_entries(git, original, entries)
+
+
+def replace_entries(git: Git, tree: str, entries: Mapping[bytes, tuple[bytes, str]]) -> str:
+    """The tree with other entries at some paths, each a mode and a name. Raises GitFailed."""
+    if not entries:
+        return tree
     lines = [
-        b"%s %s\t%s\0" % (change.old_mode.lstrip(b"0") or b"0", change.old_name.encode(), path)
-        for path, change in restored.items()
+        b"%s %s\t%s\0" % (mode.lstrip(b"0") or b"0", name.encode(), path)
+        for path, (mode, name) in entries.items()
     ]
     # Names that leave go first: a directory may come back where a file is now.
     lines.sort(key=lambda line: not line.startswith(b"0 "))
-    index = git.repository / f"index-{os.getpid()}-{id(restored)}"
+    index = git.repository / f"index-{os.getpid()}-{id(lines)}"
     try:
-        git.run("read-tree", original, index=index)
+        git.run("read-tree", tree, index=index)
         git.run(
             "update-index", "-z", "--replace", "--index-info", body=b"".join(lines), index=index
         )

@@ -1,4 +1,4 @@
-"""Changes to a session: agent, model, location, budget, archive and purge."""
+"""Changes to a session: agent, model, budget, archive and purge."""
 
 from starlette.responses import Response
 
@@ -10,8 +10,6 @@ from fairlead_schema.commands.session import (
     AgentBody,
     BudgetBody,
     ModelBody,
-    MoveBody,
-    MoveSession,
     SessionCommand,
     SetBudget,
     SwitchAgent,
@@ -36,12 +34,6 @@ async def _agent(request: ApiRequest[EmptyInput, AgentBody]) -> Response:
 async def _model(request: ApiRequest[EmptyInput, ModelBody]) -> Response:
     command = SwitchModel(session_id=request.at.session_id, model=request.body.model)
     await send_session_command(request, "session.model", command)
-    return empty_answer()
-
-
-async def _move(request: ApiRequest[EmptyInput, MoveBody]) -> Response:
-    command = MoveSession(session_id=request.at.session_id, location=request.body.location)
-    await send_session_command(request, "session.move", command)
     return empty_answer()
 
 
@@ -95,21 +87,6 @@ MODEL = Operation(
     status=204,
     commands=True,
     errors=(ProviderNotFound, *_ERRORS),
-)
-
-MOVE = Operation(
-    id="session.move",
-    method="POST",
-    path="/api/session/{sessionID}/move",
-    scope="session:write",
-    summary="Work in another location from here on; what runs at the old one is interrupted.",
-    respond=_move,
-    query=EmptyInput,
-    body=MoveBody,
-    answer=None,
-    status=204,
-    commands=True,
-    errors=(Conflict, *_ERRORS),
 )
 
 BUDGET = Operation(

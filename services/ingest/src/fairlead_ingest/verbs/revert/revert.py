@@ -71,4 +71,6 @@ async def _ask_runner(context: CommandContext, at: Address, committed: Committed
 
 
 def _under_way(at: Address) -> Conflict:
-    return Conflict("Another revert of the session is not done yet: try again", at.session_id)
+    return Conflict(
+        "Another revert or move of the session is not done yet: try again", at.session_id
+    )

@@ -1,0 +1,1 @@
+"""Relocations: moves of a session that take its uncommitted changes along."""
