@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,6 +55,26 @@ async def test_private_events_stay_inside(log_builder: "LogBuilder") -> None:
         "fairlead.event.default.ses_1.session.archived",
     ]
     assert [json.loads(item.payload)["durable"]["seq"] for item in items] == [1, 3]
+
+
+async def test_an_item_has_the_attributes_of_cloudevents_as_headers(
+    log_builder: "LogBuilder",
+) -> None:
+    """The binary mode: generic consumers route by headers, and the body stays the envelope."""
+    (item,) = await items_of(log_builder, log_builder.commit(AT, CREATED))
+    envelope = json.loads(item.payload)
+    moment = datetime.fromisoformat(item.headers["ce-time"])
+    assert item.headers == {
+        "ce-specversion": "1.0",
+        "ce-id": envelope["id"],
+        "ce-source": "/fairlead/default",
+        "ce-type": envelope["type"],
+        "ce-subject": "ses_1",
+        "ce-time": item.headers["ce-time"],
+        "content-type": "application/json",
+    }
+    assert item.headers["ce-time"].endswith("Z")
+    assert round(moment.timestamp() * 1000) == envelope["data"]["timestamp"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The ports: what Fairlead needs of its log. JetStream and an in-memory twin implement every one."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, Self
 
@@ -299,6 +299,7 @@ class FeedItem:
     subject: str
     event_id: str
     payload: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class ClientConsumer(NamedTuple):

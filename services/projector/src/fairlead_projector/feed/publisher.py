@@ -28,6 +28,7 @@ from fairlead_projector.restore import (
 from fairlead_projector.settings import FeedTimings
 from fairlead_projector.shard_reader import Companions, ReadPace, follow_shard
 from fairlead_schema import public_events, subjects
+from fairlead_schema.cloud_events import cloud_event_headers
 from fairlead_schema.events import PromptPromoted, SessionPurged
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.record import Recorded
@@ -182,5 +183,6 @@ async def feed_items(
         payload = to_json(
             public_events.public_event_json(at.session_id, recorded, delivery=delivery)
         )
-        items.append(FeedItem(subjects.event(at, event.type), recorded.id, payload))
+        headers = cloud_event_headers(at, recorded)
+        items.append(FeedItem(subjects.event(at, event.type), recorded.id, payload, headers))
     return items

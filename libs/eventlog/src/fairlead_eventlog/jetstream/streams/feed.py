@@ -36,12 +36,11 @@ class JetStreamFeed:
 
     async def _publish_in_order(self, items: Sequence[FeedItem]) -> None:
         for item in items:
-            await store_message(self._link, item.subject, item.payload, {MESSAGE_ID: item.event_id})
+            await store_message(self._link, item.subject, item.payload, _headers(item))
 
     async def close(self, at: Address, last: FeedItem) -> None:
-        headers = {MESSAGE_ID: last.event_id}
         # A repeated publish gets the sequence of the first, so that closing again removes nothing more.
-        sequence = await store_message(self._link, last.subject, last.payload, headers)
+        sequence = await store_message(self._link, last.subject, last.payload, _headers(last))
         await purge_subject(self._link, EVENTS.name, subjects.event(at, ">"), before=sequence)
 
     async def checkpoint(self, shard: int) -> tuple[int, int]:
@@ -75,6 +74,10 @@ class JetStreamFeed:
             raise LogUnavailable(str(refusal)) from refusal
         except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("the feed's checkpoint was not acknowledged") from error
+
+
+def _headers(item: FeedItem) -> dict[str, str]:
+    return {**item.headers, MESSAGE_ID: item.event_id}
 
 
 def _checkpoint(shard: int) -> str:
