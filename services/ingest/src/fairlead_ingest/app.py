@@ -13,6 +13,7 @@ from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_ingest.command_context import CONTEXT, CommandContext
 from fairlead_ingest.intake import admit_published_prompts
+from fairlead_ingest.metrics import PromptCount
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
@@ -47,6 +48,7 @@ from fairlead_service.health import Health
 from fairlead_service.process import application
 from fairlead_service.rpc.server import Handler, RpcServer
 from fairlead_service.rpc.thin_path import Perform
+from fairlead_service.rpc.verb_metrics import RequestCount
 from fairlead_service.supervise import cancel_and_wait
 
 
@@ -73,6 +75,7 @@ class Ingest:
             "session.prompt",
             prompt,
             lambda tenant, command: prompt(self.context, tenant, command),
+            PromptCount("verb"),
         )
         self._serve("session.cancel", cancel)
         self._serve("session.edit", edit)
@@ -146,8 +149,14 @@ class Ingest:
                 await self.server.stop()
                 await self._context.waker.shutdown()
 
-    def _serve(self, verb: str, handler: Handler, perform: Perform | None = None) -> None:
-        self.server.serve_verb(verb, handler, perform)
+    def _serve(
+        self,
+        verb: str,
+        handler: Handler,
+        perform: Perform | None = None,
+        count: RequestCount | None = None,
+    ) -> None:
+        self.server.serve_verb(verb, handler, perform, count)
 
 
 def build(settings: IngestSettings, local: LocalRequests | None = None) -> Starlette:

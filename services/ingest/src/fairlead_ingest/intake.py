@@ -17,6 +17,7 @@ from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import INTAKE_DEADLINE_S
 from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.metrics import PUT_BACK, PromptCount
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.errors import InvalidRequest, Refused
@@ -80,6 +81,7 @@ class Intake:
         self._sessions: dict[str, asyncio.Lock] = {}
         self._waiting: Counter[str] = Counter()
         self._defects: Counter[int] = Counter()
+        self._count = PromptCount("intake")
 
     async def handle(self, job: Job) -> None:
         """Handle a prompt when no earlier one of its session is left. No failure gets out of here."""
@@ -87,8 +89,7 @@ class Intake:
         async with job, self._turn_of(job.subject):
             try:
                 if await self._comes_first(job, until):
-                    await _admit_prompt(self._context, job)
-                    await job.ack()
+                    await self._admit(job)
                 else:
                     # Another ingest has the earlier one, or it comes again after a failure.
                     await job.retry_later(min(WAIT_S * job.deliveries, WAIT_S_MAX))
@@ -111,6 +112,17 @@ class Intake:
                     extra={"subject": job.subject},
                 )
                 await self._note_defect(job, error)
+
+    async def _admit(self, job: Job) -> None:
+        """Answer the prompt and acknowledge it. Each delivery counts as answered or as put back."""
+        self._count.receive()
+        try:
+            refused = await _admit_prompt(self._context, job)
+            await job.ack()
+        except BaseException:
+            PUT_BACK.inc()
+            raise
+        self._count.answer(refused)
 
     async def _comes_first(self, job: Job, until: float) -> bool:
         """Wait until no earlier prompt is left. False: the earlier one takes long, so others need the slot."""
@@ -149,8 +161,8 @@ class Intake:
             await job.ack()
 
 
-async def _admit_prompt(context: CommandContext, job: Job) -> None:
-    """Admit the prompt, and store its receipt or refusal.
+async def _admit_prompt(context: CommandContext, job: Job) -> Refused | None:
+    """Admit the prompt, and store its receipt or refusal. The answer is the refusal, if any.
 
     A prompt that cannot be read becomes a dead letter.
     """
@@ -160,7 +172,7 @@ async def _admit_prompt(context: CommandContext, job: Job) -> None:
         command = _parse_prompt(job, at)
     except InvalidRequest as error:
         await context.eventlog.dead_letters.add("prompt", job.subject, job.payload, str(error))
-        return
+        return error
     assert command.id is not None, "every parsed prompt has an id"
     receipts = context.eventlog.receipts
     try:
@@ -168,10 +180,11 @@ async def _admit_prompt(context: CommandContext, job: Job) -> None:
     except NewerCommit:
         raise
     except (Refused, CommitTooLarge, RecordError) as error:
-        refusal = _ANSWERER.refuse(error, request=job.subject).body
-        await receipts.store_refusal(at, command.id, refusal, publication=job.sequence)
-    else:
-        await receipts.store(at, command.id, receipt)
+        answer = _ANSWERER.refuse(error, request=job.subject)
+        await receipts.store_refusal(at, command.id, answer.body, publication=job.sequence)
+        return answer.refused
+    await receipts.store(at, command.id, receipt)
+    return None
 
 
 def _parse_prompt(job: Job, at: Address) -> AdmitPrompt:

@@ -27,7 +27,15 @@ from fairlead_service.rpc.answers import PRINCIPAL, TENANT, Answerer, Refusals, 
 from fairlead_service.rpc.local_doors import LocalDoor, LocalDoors, respond_by_faststream
 from fairlead_service.rpc.middleware import AnswerMiddleware, metrics_middleware
 from fairlead_service.rpc.service_api import REQUESTS, Endpoint, ServiceApi, ServiceRequest
-from fairlead_service.rpc.thin_path import REQUESTS_MAX, Message, Perform, Subscription, ThinVerb
+from fairlead_service.rpc.thin_path import (
+    REQUESTS_MAX,
+    Message,
+    Perform,
+    Subscription,
+    ThinHandler,
+    ThinVerb,
+)
+from fairlead_service.rpc.verb_metrics import RequestCount
 from fairlead_service.supervise import describe
 
 log = logging.getLogger(__name__)
@@ -104,20 +112,27 @@ class RpcServer:
         # Never started: it holds the handlers of thin verbs for the AsyncAPI document.
         self._documented = NatsBroker(DOCUMENTED_SERVER)
 
-    def serve_verb(self, verb: str, handler: Handler, perform: Perform | None = None) -> None:
+    def serve_verb(
+        self,
+        verb: str,
+        handler: Handler,
+        perform: Perform | None = None,
+        count: RequestCount | None = None,
+    ) -> None:
         """Serve a verb of the table for services, and for tenants' own clients if it has a scope.
 
-        With `perform` the verb is served without FastStream.
+        With `perform` the verb is served without FastStream, and `count` counts its requests.
         """
         doors = {verb: subjects.api(ANY_TENANT, verb)}
         if VERBS[verb].scope is not None:
             doors[f"as.{verb}"] = subjects.as_principal(ANY_TENANT, ANY_PRINCIPAL, verb)
+        thin = None if perform is None else ThinHandler(perform, count)
         for title, subject in doors.items():
-            self._serve_door(title, subject, handler, perform, queue=self._queue)
+            self._serve_door(title, subject, handler, thin, queue=self._queue)
         if VERBS[verb].repeatable:
             # Without a queue every instance answers, so that one that stands still is no loss.
             every = subjects.every_server(ANY_TENANT, verb)
-            self._serve_door(f"every.{verb}", every, handler, perform, queue="")
+            self._serve_door(f"every.{verb}", every, handler, thin, queue="")
 
     def serve(self, verb: str, subject: str, handler: Handler) -> None:
         """Serve one verb by a FastStream handler. The subject may hold `ANY_TENANT`."""
@@ -131,14 +146,14 @@ class RpcServer:
         Where the command names its tenant itself, a handler of the command alone runs.
         """
         perform = perform or (lambda _tenant, command: handler(command))
-        self._serve_door(verb, subject, handler, perform, queue=self._queue)
+        self._serve_door(verb, subject, handler, ThinHandler(perform), queue=self._queue)
 
     def _serve_door(
-        self, title: str, subject: str, handler: Handler, perform: Perform | None, *, queue: str
+        self, title: str, subject: str, handler: Handler, thin: ThinHandler | None, *, queue: str
     ) -> None:
         """Serve a verb on one subject. Instances share the requests if they have a queue."""
         endpoint = self._endpoint(title, subject, handler, queue)
-        if perform is None:
+        if thin is None:
             subscriber = self._broker.subscriber(
                 subject, queue, title=title, max_workers=REQUESTS_MAX
             )
@@ -147,7 +162,7 @@ class RpcServer:
             respond = respond_by_faststream(subscriber.process_message)
         else:
             self._documented.subscriber(subject, queue, title=title)(handler)
-            verb = ThinVerb(endpoint, self._answerer, perform)
+            verb = ThinVerb(endpoint, self._answerer, thin)
             self._thin_verbs.append(verb)
             respond = verb.respond
         self._local_doors.append(LocalDoor(endpoint.subject, respond))

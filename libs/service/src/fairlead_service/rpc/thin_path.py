@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from fairlead_schema.ids import DEFAULT_TENANT, TenantId
 from fairlead_schema.model import Model
@@ -13,13 +13,20 @@ from fairlead_service.audit import audit_own_client
 from fairlead_service.rpc.answers import Answerer, parse_tenant
 from fairlead_service.rpc.caller import caller_of
 from fairlead_service.rpc.service_api import Endpoint
-from fairlead_service.rpc.verb_metrics import VerbMetrics
+from fairlead_service.rpc.verb_metrics import RequestCount, VerbMetrics
 
 log = logging.getLogger(__name__)
 
 REQUESTS_MAX: Final = 512
 
 Perform: TypeAlias = Callable[[TenantId, Any], Awaitable[Model]]
+
+
+class ThinHandler(NamedTuple):
+    """What a verb without FastStream runs, and what counts its requests."""
+
+    perform: Perform
+    counter: RequestCount | None = None
 
 
 class Message(Protocol):
@@ -59,10 +66,10 @@ class Connection(Protocol):
 class ThinVerb:
     """Answers the requests of one verb side by side, up to a limit."""
 
-    def __init__(self, endpoint: Endpoint, answerer: Answerer, perform: Perform) -> None:
+    def __init__(self, endpoint: Endpoint, answerer: Answerer, handler: ThinHandler) -> None:
         self.endpoint = endpoint
+        self._perform, self._own_count = handler
         self._answerer = answerer
-        self._perform = perform
         self._metrics = VerbMetrics(endpoint.subject)
         tokens = endpoint.subject.split(".")
         # The command itself names the tenant where the subject has none.
@@ -107,12 +114,16 @@ class ThinVerb:
     async def respond(self, subject: str, headers: Mapping[str, str] | None, body: bytes) -> bytes:
         """Perform one request and count it."""
         began = perf_counter_ns()
+        if self._own_count is not None:
+            self._own_count.receive()
         answer = await self._answerer.answer(
             self.endpoint.request, body, partial(self._perform_as_caller, subject, headers)
         )
         elapsed_ns = perf_counter_ns() - began
         self.endpoint.count(elapsed_ns, answer.refused)
         self._metrics.count(elapsed_ns, answer.refused)
+        if self._own_count is not None:
+            self._own_count.answer(answer.refused)
         audit_own_client(subject, answer.refused)
         return answer.body
 

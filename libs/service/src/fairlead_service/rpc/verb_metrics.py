@@ -1,6 +1,6 @@
 """The metrics of a verb without FastStream, in the series that FastStream has for all other verbs."""
 
-from typing import Final
+from typing import Final, Protocol
 
 from faststream.prometheus.container import MetricsContainer
 from prometheus_client import REGISTRY
@@ -9,6 +9,16 @@ from fairlead_schema.errors import Refused
 
 PREFIX: Final = "fairlead_rpc"
 APP: Final = "fairlead"
+
+
+class RequestCount(Protocol):
+    """What a service counts of a verb besides the metrics of all verbs."""
+
+    def receive(self) -> None:
+        """A request was read. Nobody has looked at it yet."""
+
+    def answer(self, refused: Refused | None) -> None:
+        """The request has its answer."""
 
 
 class VerbMetrics:

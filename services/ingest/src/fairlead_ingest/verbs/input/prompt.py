@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias, assert_never
 
 from fairlead_ingest.command_context import CommandContext, Committed, ContextDep, Events
+from fairlead_ingest.metrics import REPEATED
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.input.attachments import check_content, resolve_prompt
 from fairlead_ingest.verbs.input.expand_prompt import expand_prompt, may_expand
@@ -98,6 +99,8 @@ async def admit_typed(
     if is_new:
         context.quotas.add(at, outcome.session, "pending")
         context.quotas.add(at, outcome.session, "log_bytes", len(resolved.text))
+    elif isinstance(command, AdmitPrompt):
+        REPEATED.inc()
     if command.resume:
         context.waker.wake(at)
     if expand is not None and not is_new:
