@@ -67,6 +67,10 @@ coverage: sync
 model-data: sync
 	$(RUN) python -m tests.tidy.model_data --write
 
+# docs/asyncapi.json: what services meet on NATS.
+asyncapi: sync
+	$(RUN) python -m tests.tidy.asyncapi_document --write
+
 # make chaos SECONDS=300 SEED=7 LOAD=5, on one nats-server; NODES=3 runs it on a cluster.
 CHAOS := $(if $(filter 3,$(NODES)),test_cluster_chaos.py,test_chaos.py)
 chaos: sync

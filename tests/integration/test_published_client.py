@@ -1,14 +1,11 @@
 """The published client of the `/api` surface drives a real stack, unchanged (WIRE)."""
 
 import asyncio
-import fcntl
 import json
 import os
 import re
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
-from subprocess import run
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -16,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from fairlead_gateway.routes import OPERATIONS
+from fairlead_testing.node_packages import install_package
 from fairlead_testing.stack import Stack, stack
 
 pytestmark = [
@@ -25,7 +23,6 @@ pytestmark = [
 ]
 
 PACKAGE, VERSION = "@opencode-ai/sdk", "1.19.3"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "fairlead-tests"
 SCRIPT = Path(__file__).parent / "published_client" / "conversation.mjs"
 CONFIG = """
 permissions = [ {{ action = "probe_once", resource = "*", effect = "ask" }} ]
@@ -64,28 +61,8 @@ Outcomes = dict[str, dict[str, Any]]
 
 
 def install() -> Path:
-    """The folder of the client, which is installed once on a machine. Skips where that is impossible."""
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        pytest.skip("node is not installed")
-    folder = CACHE / f"sdk-{VERSION}"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "node_modules" / PACKAGE / "package.json").exists():
-            (folder / "package.json").write_text('{"private": true}')
-            command = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund"]
-            done = run(
-                [*command, f"{PACKAGE}@{VERSION}"],
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
-            )
-            if done.returncode:
-                pytest.skip(f"npm cannot install {PACKAGE}: {done.stderr[-300:]}")
-    return folder
+    """The folder of the client. Skips where npm cannot install it."""
+    return install_package(PACKAGE, VERSION)
 
 
 def write_config(place: Path) -> Path:
