@@ -14,7 +14,7 @@ from pydantic.json_schema import models_json_schema
 
 from fairlead_ingest.app import Ingest
 from fairlead_ingest.settings import IngestSettings
-from fairlead_schema.cloud_events import CONTENT_TYPE, SPECVERSION
+from fairlead_projector.feed.cloud_events import CONTENT_TYPE, SPECVERSION
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.errors import WireError
 from fairlead_schema.events import MANIFEST, PermissionAsked, PromptPromoted, QuestionAsked

@@ -16,6 +16,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import BATCH_BYTES, FeedItem, LogEntry
 from fairlead_projector import metrics
 from fairlead_projector.feed.checkpoint import TIMINGS, FeedCheckpoint
+from fairlead_projector.feed.cloud_events import cloud_event_headers
 from fairlead_projector.feed.deliveries import PendingDeliveries
 from fairlead_projector.feed.held_sessions import HeldSessions
 from fairlead_projector.restore import (
@@ -28,7 +29,6 @@ from fairlead_projector.restore import (
 from fairlead_projector.settings import FeedTimings
 from fairlead_projector.shard_reader import Companions, ReadPace, follow_shard
 from fairlead_schema import public_events, subjects
-from fairlead_schema.cloud_events import cloud_event_headers
 from fairlead_schema.events import PromptPromoted, SessionPurged
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.record import Recorded
