@@ -179,3 +179,24 @@ async def test_a_prompt_is_refused_before_it_is_held(
 
     assert (refused.status_code, refused.json()["message"]) == (409, "The session is archived")
     assert empty.status_code == 400
+
+
+async def test_a_client_names_a_session(
+    client: httpx.AsyncClient, append: Append, ingest: FakeIngest
+) -> None:
+    await append("ses_1")
+    session = {
+        "id": "ses_1",
+        "projectID": "p",
+        "title": "Mine",
+        "time": {"created": 1, "updated": 2},
+        "location": {"directory": "/w"},
+    }
+    ingest.serve("session.describe", {"data": {"sessionID": "ses_1", "seq": 2, "session": session}})
+
+    named = await client.patch("/session/ses_1", json={"title": " Mine "})
+    refused = await client.patch("/session/ses_1", json={"title": "two\nlines"})
+
+    assert (named.status_code, named.json()["title"]) == (200, "Mine")
+    assert ingest.commands == [{"sessionID": "ses_1", "title": "Mine"}]
+    assert refused.status_code == 400

@@ -1,6 +1,6 @@
 """Commands that create, change or stop a session, and their answers."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
 
@@ -67,18 +67,16 @@ class MoveSession(MoveBody, SessionCommand):
     """`session.move`: later turns work in another location."""
 
 
+SessionTitle: TypeAlias = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=256, pattern=r"^[^\r\n]*$"),
+]
+
+
 class DescribeBody(InputModel):
     """A title, and changes of the metadata: a null removes its key, and other keys stay."""
 
-    title: (
-        Annotated[
-            str,
-            StringConstraints(
-                strip_whitespace=True, min_length=1, max_length=256, pattern=r"^[^\r\n]*$"
-            ),
-        ]
-        | None
-    ) = None
+    title: SessionTitle | None = None
     metadata: (
         Annotated[dict[MetadataKey, MetadataValue | None], Field(max_length=METADATA_KEYS_MAX)]
         | None

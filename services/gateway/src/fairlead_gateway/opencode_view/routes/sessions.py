@@ -1,4 +1,4 @@
-"""Sessions for the terminal client: create, list, read, delete, fork, and their messages."""
+"""Sessions for the terminal client: create, list, read, name, delete, fork, and their messages."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias
@@ -31,8 +31,14 @@ from fairlead_gateway.reads.cursors import SESSIONS_MAX
 from fairlead_gateway.reads.read_model import SessionFilter
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.answer import CommandAnswer
-from fairlead_schema.commands.session import CreateSession, ForkSession, SessionCommand
-from fairlead_schema.errors import InvalidRequest
+from fairlead_schema.commands.session import (
+    CreateSession,
+    DescribeSession,
+    DescriptionReached,
+    ForkSession,
+    SessionCommand,
+    SessionTitle,
+)
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.message import Message
@@ -79,7 +85,7 @@ class ViewForkBody(InputModel):
 
 
 class ViewTitleBody(InputModel):
-    title: str | None = None
+    title: SessionTitle
 
 
 class SessionRoutes:
@@ -169,10 +175,11 @@ class SessionRoutes:
         return json_answer(view_folded(await load_session(request.runtime, request.at)))
 
     async def _rename(self, request: ApiRequest[ViewQuery, ViewTitleBody]) -> Response:
-        await load_session(request.runtime, request.at)
-        raise InvalidRequest(
-            "A session is named by its first prompt: nobody can rename it", kind="Body"
+        command = DescribeSession(session_id=request.at.session_id, title=request.body.title)
+        named = await send_command(
+            request, "session.describe", command, CommandAnswer[DescriptionReached]
         )
+        return json_answer(view_session(named.session))
 
     async def _delete(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:
         """Archive the session: it leaves the list, and an operator can bring it back."""
