@@ -20,6 +20,7 @@ from fairlead_schema.errors import Conflict, MessageNotFound, SessionNotFound
 from fairlead_schema.events import PromptAdmitted, ShellRequested, ShellStarted
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import LEVEL_NEWEST
+from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
 from fairlead_session.next_move import Stop, next_move
 from fairlead_session.transfer.events import stored_events
@@ -137,6 +138,31 @@ async def test_a_fork_that_died_goes_on_where_it_stopped(
     copied = await _events(eventlog, COPY)
     assert [event["seq"] for event in copied] == list(range(1, len(copied) + 1))
     assert len(copied) >= whole
+
+
+@pytest.mark.usefixtures("original")
+async def test_a_fork_that_died_behind_its_copy_leaves_the_input_of_the_original(
+    context: CommandContext, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repeated fork withdraws the input in one commit. Input of the copy itself stays after that."""
+    waits = PromptAdmitted(message_id="msg_p", prompt=Prompt(text="go"), delivery="queue")
+    await append_events(eventlog, waits, at=AT)
+
+    async def fail(*_: object) -> SessionInfo:
+        raise LogUnavailable("killed")
+
+    with monkeypatch.context() as killed:
+        killed.setattr(fork_verb, "_finish", fail)
+        with pytest.raises(LogUnavailable):
+            await fork(context, "default", _command())
+    assert len((await context.peek(COPY)).inbox.pending) == 1
+
+    await fork(context, "default", _command())
+    assert (await context.peek(COPY)).inbox.pending == ()
+
+    await prompt(context, "default", prompt_command("go", sessionID=COPY.session_id))
+    await fork(context, "default", _command())
+    assert len((await context.peek(COPY)).inbox.pending) == 1
 
 
 @pytest.mark.usefixtures("original")

@@ -1,7 +1,6 @@
 """`session.fork`: a new session whose log is a marked copy of another one, up to a message."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Final
 
 from pydantic_core import to_json
@@ -13,7 +12,6 @@ from fairlead_ingest.command_context import (
     CommandContext,
     Committed,
     ContextDep,
-    Events,
 )
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.profile.restrictions import check_directory_allowed
@@ -22,7 +20,6 @@ from fairlead_ingest.verbs.transfer.check import require_level
 from fairlead_ingest.verbs.transfer.replay import admitted_ids, bind_message_ids, commit_id
 from fairlead_schema.commands.session import ForkSession
 from fairlead_schema.errors import Conflict, MessageNotFound, ServiceUnavailable
-from fairlead_schema.ids import MessageId
 from fairlead_schema.record import Commit, ImportMark, encode_import
 from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
@@ -30,13 +27,9 @@ from fairlead_service import ids
 from fairlead_service.audit import audit_command
 from fairlead_service.rpc.caller import current_caller, current_restrictions
 from fairlead_service.rpc.server import TenantParam
-from fairlead_session.execution.commands import interrupt
 from fairlead_session.execution.quota import CREATE_QUOTAS
-from fairlead_session.input import inbox
-from fairlead_session.input.inbox import InputNotPending, InputRefusal
-from fairlead_session.state.session import Session
 from fairlead_session.transfer.events import StoredEvent, decode_stored, stored_events
-from fairlead_session.transfer.fork import fork_events
+from fairlead_session.transfer.fork import fork_events, leave_to_original
 
 BATCH_BYTES: Final = 1024 * 1024
 
@@ -56,19 +49,14 @@ async def fork(context: ContextDep, tenant: TenantParam, command: ForkSession) -
         raise Conflict("The session cannot be forked now", source.session_id)
     known = (await context.load_confirmed(at)).state
     if known.profile is not None and not known.is_incomplete:
-        return describe(context, known)
+        return await _finish_repeated(context, source, at)
     if known.seq and known.profile is None:
         raise Conflict("The session was purged, and its id is used up", at.session_id)
     assert original.profile is not None, "the session exists"
     check_directory_allowed(current_restrictions(), original.profile.location.directory)
     if (reached := await context.quotas.find_reached_quota(tenant, CREATE_QUOTAS)) is not None:
         raise quota_error(reached)
-    stored = [
-        event
-        async for entry in context.eventlog.shards.session_entries(source, after=0)
-        for event in stored_events(entry.payload)
-        if event["seq"] <= original.seq
-    ]
+    stored = await _stored_events(context, source, through=original.seq)
     events = fork_events(
         stored, source.session_id, at.session_id, message_id=command.message_id, by=current_caller()
     )
@@ -76,7 +64,9 @@ async def fork(context: ContextDep, tenant: TenantParam, command: ForkSession) -
         assert command.message_id is not None, "a whole log has events"
         raise MessageNotFound(source.session_id, command.message_id)
     await _write(context, at, events)
-    return describe(context, await _finish(context, at))
+    context.quotas.add(at, await load(context, at), "sessions")
+    audit_command("session.fork", at.tenant, at.session_id)
+    return await _finish(context, at)
 
 
 async def _write(context: CommandContext, at: Address, events: Sequence[StoredEvent]) -> None:
@@ -123,22 +113,30 @@ def _batches(events: Sequence[StoredEvent]) -> Iterator[list[StoredEvent]]:
         yield batch
 
 
-async def _finish(context: CommandContext, at: Address) -> Session:
-    """Withdraw the input that waited at that point, and stop what was open: both belong to the original."""
-    session = await load(context, at)
-    context.quotas.add(at, session, "sessions")
-    prompts = [receipt.id for receipt in inbox.pending_receipts(session)]
-    commands = [receipt.id for receipt in inbox.pending_commands(session)]
-    for message_id in (*prompts, *commands):
-        await change(context, at, partial(_withdraw, message_id))
-    stopped: Committed = await change(context, at, interrupt)
-    if stopped.events:
+async def _stored_events(
+    context: CommandContext, at: Address, *, through: int
+) -> list[StoredEvent]:
+    return [
+        event
+        async for entry in context.eventlog.shards.session_entries(at, after=0)
+        for event in stored_events(entry.payload)
+        if event["seq"] <= through
+    ]
+
+
+async def _finish_repeated(context: CommandContext, source: Address, at: Address) -> SessionInfo:
+    """Finish a copy whose first caller died. Another session that has this id stays as it is."""
+    first = await _stored_events(context, source, through=1)
+    expected = fork_events(first, source.session_id, at.session_id)
+    copied = await _stored_events(context, at, through=1)
+    if [event["id"] for event in copied] == [event["id"] for event in expected]:
+        return await _finish(context, at)
+    return describe(context, await load(context, at))
+
+
+async def _finish(context: CommandContext, at: Address) -> SessionInfo:
+    """Leave to the original what waits or is open in the copy. A repeated fork does so if the first one died."""
+    left: Committed = await change(context, at, leave_to_original)
+    if left.events:
         context.waker.wake(at)
-    audit_command("session.fork", at.tenant, at.session_id)
-    return await load(context, at)
-
-
-def _withdraw(message_id: MessageId, session: Session) -> Events | InputRefusal:
-    """The commands of a prompt leave with it, so they may be gone already."""
-    decision = inbox.cancel(session, message_id)
-    return () if isinstance(decision, InputNotPending) else decision
+    return describe(context, await load(context, at))
