@@ -62,9 +62,9 @@ async def doctor(up: Stack) -> dict[str, dict[str, str]]:
 @pytest.mark.parametrize(
     "damage",
     [
-        "CONSUMER.DELETE.TOOLS.tools-default",
+        pytest.param("CONSUMER.DELETE.TOOLS.tools-default", marks=pytest.mark.slow),
         "STREAM.DELETE.WAKES",
-        "STREAM.DELETE.TOOLS",
+        pytest.param("STREAM.DELETE.TOOLS", marks=pytest.mark.slow),
     ],
 )
 async def test_what_was_deleted_is_named_and_work_goes_on_when_it_is_provisioned_again(

@@ -404,7 +404,11 @@ def test_the_dockerfile_does_what_the_install_test_does() -> None:
     assert "USER 10001:10001" in dockerfile
 
 
-@pytest.mark.parametrize("service", SERVICES)
+# The installation of each service takes long: `make slow` installs them all.
+@pytest.mark.parametrize(
+    "service",
+    [name if name == "tools" else pytest.param(name, marks=pytest.mark.slow) for name in SERVICES],
+)
 def test_a_service_installs_alone_and_imports(service: str, tmp_path: Path) -> None:
     install(f"fairlead-{service}", tmp_path / "venv")
 

@@ -113,7 +113,8 @@ async def test_every_verb_is_described_and_counted_by_the_nats_service_api(up: S
     own = {f"as-{verb}" for verb, scope in verbs.items() if scope is not None}
     every = {f"every-{verb}".replace(".", "-") for verb, rule in VERBS.items() if rule.repeatable}
     between_services = {"observe", "tooling", "spending", "lookup", "attach"}
-    files = {"files-capture", "files-prepare", "files-restore"}
+    acts = ("apply", "capture", "discard", "prepare", "prepare-move", "restore")
+    files = {f"files-{act}" for act in acts}
     assert set(counts) == {*verbs, *own, *every, *between_services, *files}
     assert counts["session-create"] >= 1
     assert counts["session-get"] >= 1
