@@ -157,8 +157,18 @@ async def test_a_stalled_postgres_stops_no_admission_turn_or_stream(
 
     await up.wait_until_rested(session)
     await digest_when_projected(up)
-    messages = await up.client.messages(session)
+    messages = await read_when_available(up, session)
     assert [message["type"] for message in messages] == ["user", "assistant"] * turns
+
+
+async def read_when_available(up: Stack, session: str) -> list[dict[str, Any]]:
+    """The messages of a session. For a moment after a stall the gateway may say that reads are not available."""
+    async with asyncio.timeout(60):
+        while (answer := await up.http.get(f"/api/session/{session}/message?order=asc")).is_error:
+            assert answer.json()["_tag"] == "ServiceUnavailableError"
+            await asyncio.sleep(0.1)
+    messages: list[dict[str, Any]] = answer.json()["data"]
+    return messages
 
 
 @contextmanager
