@@ -17,7 +17,7 @@ pytestmark = [
 SLOW = "[[sim: chunks=400 delay_ms=50]] take your time"
 
 
-async def listed(up: Stack, **query: str) -> set[str]:
+async def list_ids(up: Stack, **query: str) -> set[str]:
     answer = await up.http.get("/api/session", params={"limit": "100", **query})
     assert answer.status_code == 200, answer.text
     return {item["id"] for item in answer.json()["data"]}
@@ -39,9 +39,9 @@ async def test_archiving_stops_a_turn_and_refuses_work_until_it_is_undone(up: St
     log = await wait_until_settled(up, session)
     check_log(log)
     assert not events_of(log, "step.ended"), "the turn was interrupted"
-    assert session not in await listed(up)
-    assert session in await listed(up, archived="true")
-    assert session in await listed(up, archived="only")
+    assert session not in await list_ids(up)
+    assert session in await list_ids(up, archived="true")
+    assert session in await list_ids(up, archived="only")
 
     prompt = {"prompt": {"text": "more"}}
     refused = await up.http.post(f"/api/session/{session}/prompt", json=prompt)
@@ -50,7 +50,7 @@ async def test_archiving_stops_a_turn_and_refuses_work_until_it_is_undone(up: St
 
     undone = await up.http.post(f"/api/session/{session}/unarchive", json={})
     assert undone.is_success, undone.text
-    assert session in await listed(up)
+    assert session in await list_ids(up)
     await say(up, session, "hello again")
     assert events_of(await up.until(session, "step.ended"), "step.ended")
 

@@ -56,7 +56,7 @@ async def read(eventlog: EventLog, id_: str) -> bytes:
 
 
 @pytest.fixture(autouse=True)
-async def _finalised(eventlog: EventLog) -> None:
+async def _finalise_newest(eventlog: EventLog) -> None:
     await eventlog.status.finalise(LEVEL_NEWEST)
 
 

@@ -24,7 +24,7 @@ from fairlead_session.state.session import Session
 from fairlead_session.turn.lowering import lower
 
 
-def called(retry: RetryClass) -> tuple[SessionEvent, ...]:
+def call_events(retry: RetryClass) -> tuple[SessionEvent, ...]:
     begun = ToolInputStarted(assistant_message_id="msg_a", call_id="call_1", name="probe")
     return begun, called_event(retry)
 
@@ -47,7 +47,7 @@ def message_of(now: Session) -> AssistantMessage:
 
 def test_a_once_call_whose_worker_died_has_an_unknown_outcome() -> None:
     """E-20: the event says so, and so does the message that clients read."""
-    now = session(called("once"), started())
+    now = session(call_events("once"), started())
 
     decision = begin_call(now, "wkr_b", "gone")
 
@@ -66,7 +66,7 @@ def test_an_interrupted_run_has_an_unknown_outcome_unless_it_changes_nothing(
     retry: RetryClass, outcome: str | None
 ) -> None:
     """The worker and the runner settle an interrupted call alike."""
-    now = session(called(retry), started())
+    now = session(call_events(retry), started())
 
     (by_worker,) = settle(now, only(now), INTERRUPTED)
     by_runner = next(event for event in stop_open_work(now) if isinstance(event, ToolFailed))
@@ -76,7 +76,7 @@ def test_an_interrupted_run_has_an_unknown_outcome_unless_it_changes_nothing(
 
 
 def test_a_call_that_no_worker_has_begun_did_not_run() -> None:
-    now = session(called("once"))
+    now = session(call_events("once"))
 
     failed = [event for event in stop_open_work(now) if isinstance(event, ToolFailed)]
 
@@ -84,7 +84,7 @@ def test_a_call_that_no_worker_has_begun_did_not_run() -> None:
 
 
 def test_a_failure_that_somebody_saw_is_no_unknown_outcome() -> None:
-    now = session(called("once"), started())
+    now = session(call_events("once"), started())
 
     (failed,) = settle(now, only(now), Failed("No such file"))
 
@@ -112,7 +112,7 @@ def test_the_turn_and_the_hosted_calls_of_a_dead_runner_have_unknown_outcomes() 
 
 
 def test_the_model_is_told_that_an_outcome_is_unknown() -> None:
-    now = session(called("once"), started())
+    now = session(call_events("once"), started())
     message = message_of(then(now, *settle(now, only(now), INTERRUPTED)))
 
     (_call, result) = lower((message,), message.model)

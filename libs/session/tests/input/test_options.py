@@ -71,7 +71,7 @@ def working(*options: dict[str, Any]) -> Session:
     return given(CREATED, claimed(), INITIALISED, *prompts)
 
 
-def called(assistant: str = "msg_a") -> tuple[ToolCalled, ToolSucceeded]:
+def call_events(assistant: str = "msg_a") -> tuple[ToolCalled, ToolSucceeded]:
     return (
         ToolCalled(
             assistant_message_id=assistant,
@@ -125,7 +125,7 @@ def test_options_end_with_the_answer() -> None:
 def test_options_hold_while_the_model_works_with_tools() -> None:
     session = working({"agent": "plan"})
 
-    called_once = then(session, dispatched(), step_started(), *called(), step_ended())
+    called_once = then(session, dispatched(), step_started(), *call_events(), step_ended())
 
     assert called_once.execution.owed
     assert chosen(called_once) == ("plan", None)
@@ -266,7 +266,7 @@ def test_system_text_stands_behind_its_prompt_and_is_told_once() -> None:
 
     assert [event.type for event in events] == ["prompt.promoted", "context.updated"]
     assert system_texts(events)[0].endswith("\n\nIn French.")
-    later = then(waiting, *events, dispatched(), step_started(), *called(), step_ended())
+    later = then(waiting, *events, dispatched(), step_started(), *call_events(), step_ended())
     assert system_texts(prepare_turn(later, (), SAMPLE, IDS)) == []
 
 

@@ -164,7 +164,7 @@ def test_an_answer_that_does_not_fit_is_repaired_at_most_twice(
     assert answer(session).finish == INVALID_OUTPUT
 
 
-def told(session: Session) -> list[str]:
+def list_system_texts(session: Session) -> list[str]:
     ids = TurnIds("att_1", "msg_a", "msg_system")
     events = prepare_turn(session, (), SAMPLE, ids)
     return [event.text for event in events if isinstance(event, ContextUpdated)]
@@ -173,21 +173,21 @@ def told(session: Session) -> list[str]:
 def test_the_reason_of_a_rejection_goes_back_to_the_model_once() -> None:
     """P-17: as a system message; after a call the result of the call has it."""
     native = then(asked(), *stream(asked(), "native", *says('{"port":7}')))
-    (text,) = told(native)
+    (text,) = list_system_texts(native)
     assert text.startswith(COMPLAINT)
     assert "port: 7 is not of type 'string'" in text
-    assert told(then(native, ContextUpdated(message_id="msg_s", text=text))) == []
+    assert list_system_texts(then(native, ContextUpdated(message_id="msg_s", text=text))) == []
 
     events = stream(asked(), "forced-tool", *gives(BAD))
     (failed,) = (event for event in events if isinstance(event, ToolFailed))
     assert "port: 7 is not of type 'string'" in failed.error.message
     by_call = then(asked(), *events)
-    assert told(by_call) == []
+    assert list_system_texts(by_call) == []
     broken_off = then(by_call, dispatched("msg_x"), step_started("msg_x"))
     attempt = broken_off.turn.attempt
     assert attempt is not None
     recovered = then(broken_off, *settle_attempt(broken_off, attempt, "auto", "que_1"))
-    assert told(recovered) == []
+    assert list_system_texts(recovered) == []
 
 
 def test_a_repair_does_not_count_as_a_step_and_obeys_the_budget() -> None:

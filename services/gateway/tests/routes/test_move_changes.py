@@ -31,7 +31,7 @@ MOVED = SessionMoved(location=LocationRef(directory="/there"))
 
 
 @pytest.fixture(autouse=True)
-async def _finalised(eventlog: EventLog) -> None:
+async def _finalise_newest(eventlog: EventLog) -> None:
     await eventlog.status.finalise(LEVEL_NEWEST)
 
 
