@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
 
-_HIDDEN = ("raised", "withdrawn")
+_HIDDEN = ("raised", "withdrawn", "generation")
 
 
 def without_nulls(value: Any) -> Any:  # noqa: ANN401 - any part of a schema

@@ -27,8 +27,8 @@ _NOTICE_TYPES: Final = {
     "question.replied": "question.v2.replied",
     "question.rejected": "question.v2.rejected",
 }
-# How a failure arrived, and which inputs a revert withdrew: only services need to know.
-_HIDDEN: Final = ("raised", "withdrawn")
+# How a failure arrived, which inputs a revert withdrew, and who owned a session: for services alone.
+_HIDDEN: Final = ("raised", "withdrawn", "generation")
 _ASKS: Final = frozenset({PermissionAsked, QuestionAsked})
 
 

@@ -44,7 +44,7 @@ class ExecutionReleased(Event):
     """The owner rests. Only an owner that has read the whole inbox can write this event."""
 
     type: ClassVar[str] = "execution.released"
-    visibility: ClassVar[Visibility] = "private"
+    visibility: ClassVar[Visibility] = "notice"
     generation: int
     reason: RestReason
     detail: str | None = None
