@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from fairlead_client.async_client.answer_stream import await_answer
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.async_client.http_transport import AsyncHttpTransport
-from fairlead_client.async_client.session_admin import AsyncSessionAdmin
 from fairlead_client.async_client.transport import AsyncSessionTransport
+from fairlead_client.async_client.workspace import AsyncWorkspace
 from fairlead_client.credentials import TokenSource
 from fairlead_client.deadline import Deadline
 from fairlead_client.errors import AnswerMisfit
@@ -29,7 +29,7 @@ Output = TypeVar("Output", bound=BaseModel)
 PATIENCE_S: Final = 30.0
 
 
-class AsyncFairlead(AsyncSessionAdmin):
+class AsyncFairlead(AsyncWorkspace):
     """Sessions of one server, for one caller.
 
     Every method repeats a command until it has an answer, for at most `patience_s`, if a repeat is safe.

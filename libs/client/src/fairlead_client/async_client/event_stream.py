@@ -38,6 +38,7 @@ async def follow_stream(
             async with aclosing(_read_stream(connection, place)) as stream:
                 async for item in stream:
                     failing_since, failures, was_open = None, 0, True
+                    connection.failure = None
                     yield item
             error: ClientError | Refused = ServiceUnavailable("The stream ended")
         except Unauthorized as refusal:
@@ -48,6 +49,7 @@ async def follow_stream(
             if not is_passing(problem, is_repeatable=True):
                 raise
             error = problem
+        connection.failure = error
         now = time.monotonic()
         failing_since = now if failing_since is None else failing_since
         is_lasting = not was_open or isinstance(error, Unauthorized)

@@ -32,6 +32,8 @@ class AsyncHttpConnection:
         """`patience_s` is how long a request is repeated; None means for ever."""
         self.url = url
         self.patience_s = patience_s
+        self.failure: Exception | None = None
+        """Why the stream that is followed is interrupted now; None while it is open."""
         self._read_token = token_reader(token)
         self._token: str | None = None
         # As everywhere in Fairlead: no variable of the environment names a proxy.
@@ -120,9 +122,11 @@ class AsyncHttpConnection:
         return {"authorization": f"Bearer {self._token}"}
 
     async def _send(self, method: str, path: str, options: dict[str, Any]) -> httpx.Response:
-        headers = await self._authorization()
+        headers = {**options.get("headers", {}), **await self._authorization()}
         try:
-            response = await self._http.request(method, self.url + path, headers=headers, **options)
+            response = await self._http.request(
+                method, self.url + path, **{**options, "headers": headers}
+            )
         except httpx.TransportError as error:
             raise away(self.url, error) from error
         if response.is_success:

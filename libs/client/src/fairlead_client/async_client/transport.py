@@ -43,5 +43,6 @@ class AsyncSessionTransport(Protocol):
         *,
         params: dict[str, Any] | None = None,
         json: object = None,
+        content: bytes | None = None,
     ) -> Any:  # noqa: ANN401 - any JSON
         """Any other operation of the gateway."""

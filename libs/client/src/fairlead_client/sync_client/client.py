@@ -20,8 +20,8 @@ from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.sync_client.answer_stream import await_answer
 from fairlead_client.sync_client.http_connection import HttpConnection
 from fairlead_client.sync_client.http_transport import HttpTransport
-from fairlead_client.sync_client.session_admin import SessionAdmin
 from fairlead_client.sync_client.transport import SessionTransport
+from fairlead_client.sync_client.workspace import Workspace
 from fairlead_schema.ids import MessageId
 from fairlead_schema.permission import PermissionRequest, QuestionRequest, Reply
 from fairlead_schema.prompt import Delivery, Receipt
@@ -30,7 +30,7 @@ Output = TypeVar("Output", bound=BaseModel)
 PATIENCE_S: Final = 30.0
 
 
-class Fairlead(SessionAdmin):
+class Fairlead(Workspace):
     """Sessions of one server, for one caller.
 
     Every method repeats a command until it has an answer, for at most `patience_s`, if a repeat is safe.

@@ -33,6 +33,8 @@ class HttpConnection:
         """`patience_s` is how long a request is repeated; None means for ever."""
         self.url = url
         self.patience_s = patience_s
+        self.failure: Exception | None = None
+        """Why the stream that is followed is interrupted now; None while it is open."""
         self._read_token = token_reader(token)
         self._token: str | None = None
         # As everywhere in Fairlead: no variable of the environment names a proxy.
@@ -117,9 +119,11 @@ class HttpConnection:
         return {"authorization": f"Bearer {self._token}"}
 
     def _send(self, method: str, path: str, options: dict[str, Any]) -> httpx.Response:
-        headers = self._authorization()
+        headers = {**options.get("headers", {}), **self._authorization()}
         try:
-            response = self._http.request(method, self.url + path, headers=headers, **options)
+            response = self._http.request(
+                method, self.url + path, **{**options, "headers": headers}
+            )
         except httpx.TransportError as error:
             raise away(self.url, error) from error
         if response.is_success:

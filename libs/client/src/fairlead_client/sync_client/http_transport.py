@@ -100,7 +100,12 @@ class HttpTransport:
         *,
         params: dict[str, Any] | None = None,
         json: object = None,
+        content: bytes | None = None,
     ) -> Any:  # noqa: ANN401 - any JSON
-        """Any other operation of the gateway. Only a GET is repeated."""
+        """Any other operation of the gateway. Only a GET and an upload are repeated."""
         options: dict[str, Any] = {"params": params} | ({} if json is None else {"json": json})
-        return self._connection.request(method, path, is_repeatable=method == "GET", **options)
+        if content is not None:
+            media = {"content-type": "application/octet-stream"}
+            options |= {"content": content, "headers": media}
+        is_repeatable = method == "GET" or content is not None
+        return self._connection.request(method, path, is_repeatable=is_repeatable, **options)

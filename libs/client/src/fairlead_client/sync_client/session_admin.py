@@ -115,9 +115,10 @@ class SessionAdmin:
         *,
         params: dict[str, Any] | None = None,
         json: object = None,
+        content: bytes | None = None,
     ) -> Any:  # noqa: ANN401 - any JSON
         """Any other operation of the HTTP API: its JSON, or None."""
-        return self._transport.request(method, path, params=params, json=json)
+        return self._transport.request(method, path, params=params, json=json, content=content)
 
     def _asks(self, kind: str, session: AnySession | None) -> Any:  # noqa: ANN401 - any JSON
         if session is not None:

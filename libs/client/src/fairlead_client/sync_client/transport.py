@@ -44,5 +44,6 @@ class SessionTransport(Protocol):
         *,
         params: dict[str, Any] | None = None,
         json: object = None,
+        content: bytes | None = None,
     ) -> Any:  # noqa: ANN401 - any JSON
         """Any other operation of the gateway."""
