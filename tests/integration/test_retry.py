@@ -1,10 +1,14 @@
 """Exact retry and its conflicts, through real processes."""
 
 import asyncio
+import signal
 
 import pytest
+from pydantic_core import from_json, to_json
 
-from fairlead_testing.stack import Stack, check_log, event_types
+from fairlead_schema import subjects
+from fairlead_schema.subjects import KEY_HEADER
+from fairlead_testing.stack import TIMEOUT_S, Stack, check_log, event_types
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -103,3 +107,54 @@ async def test_an_idempotency_key_makes_a_post_exact(up: Stack) -> None:
     assert created[1].json()["data"]["id"] == session
     assert receipts[0].json()["data"]["id"] == receipts[1].json()["data"]["id"]
     assert event_types(await up.events(session)).count("prompt.admitted") == 1
+
+
+async def test_a_key_makes_every_command_exact_over_both_doors(up: Stack) -> None:
+    """A-14: `agent` writes an event each time, and a late `interrupt` would stop newer work."""
+    session = await up.session()
+    key, path = {KEY_HEADER: "switch"}, f"/api/session/{session}/agent"
+    command = to_json({"sessionID": session, "agent": "plan"})
+
+    switched = [
+        await up.http.post(path, json={"agent": agent}, headers=key)
+        for agent in ("plan", "plan", "build")
+    ]
+    over_nats = [
+        from_json(
+            await up.eventlog.requests.request(
+                subjects.api("default", "session.agent"), command, timeout_s=10, headers=key
+            )
+        )
+        for _ in range(2)
+    ]
+    log = await up.events(session)
+
+    assert [answer.status_code for answer in switched] == [204, 204, 409]
+    assert switched[2].json()["_tag"] == "ConflictError"
+    # The service of this test names no principal, so its key is another one.
+    assert over_nats[0] == over_nats[1]
+    assert event_types(log) == ["session.created", *["agent.switched", "command.answered"] * 2]
+    check_log(log)
+
+
+async def test_an_ingest_killed_behind_its_commit_answers_when_it_is_asked_again(
+    up: Stack,
+) -> None:
+    """The crash between commit and answer: the repeat gets the answer, and decides nothing."""
+    session = await up.session()
+    key, path = {KEY_HEADER: "switch"}, f"/api/session/{session}/agent"
+
+    asking = asyncio.create_task(up.http.post(path, json={"agent": "plan"}, headers=key))
+    await up.until(session, "command.answered")
+    up.up.kill("ingest", 0, signal.SIGKILL)
+    first = await asking
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            again = await up.http.post(path, json={"agent": "plan"}, headers=key)
+            if again.status_code != 503:
+                break
+            await asyncio.sleep(0.1)
+
+    assert first.status_code in {204, 503}
+    assert again.status_code == 204
+    assert event_types(await up.events(session)).count("agent.switched") == 1

@@ -58,6 +58,7 @@ PLANTS = [
 SESSION = ROOT / "libs/session/src/fairlead_session"
 # Pure functions of schema values that the fold shares with the deciders.
 SHARED_WITH_FOLD = {
+    "fairlead_session.idempotency.reducers",
     "fairlead_session.relocation.reducers",
     "fairlead_session.revert.reducers",
     "fairlead_session.execution.rest",

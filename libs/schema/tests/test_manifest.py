@@ -71,6 +71,7 @@ NOTICES = {
     "todo.updated",
 }
 PRIVATE = {
+    "command.answered",
     "title.requested",
     "revert.begun",
     "move.begun",

@@ -4,8 +4,8 @@ import pytest
 
 from fairlead_schema import subjects
 from fairlead_schema.errors import InvalidRequest
-from fairlead_schema.subjects import BY_HEADER
-from fairlead_service.rpc.caller import by_own_client, caller_of, current_caller
+from fairlead_schema.subjects import BY_HEADER, KEY_HEADER
+from fairlead_service.rpc.caller import by_own_client, caller_of, current_caller, current_key
 
 OWN = subjects.as_principal("acme", "key:one", "session.get")
 SERVICE = subjects.api("acme", "session.get")
@@ -24,6 +24,19 @@ def test_a_service_names_the_caller_in_a_header_or_acts_for_itself() -> None:
         assert (current_caller(), by_own_client()) == ("key:another", False)
     with caller_of(SERVICE, None):
         assert (current_caller(), by_own_client()) == (None, False)
+
+
+@pytest.mark.parametrize("subject", [OWN, SERVICE])
+def test_every_caller_may_name_a_key_for_one_request(subject: str) -> None:
+    with caller_of(subject, {KEY_HEADER: "one"}):
+        assert current_key() == "one"
+    assert current_key() is None
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256])
+def test_an_empty_or_long_key_is_refused(key: str) -> None:
+    with pytest.raises(InvalidRequest, match="255"), caller_of(SERVICE, {KEY_HEADER: key}):
+        pytest.fail("the request ran")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from fairlead_eventlog.slots import Slots
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.identity.principal import PrincipalName
-from fairlead_schema.identity.restrictions import Restrictions
 from fairlead_schema.ids import CommitId, TenantId
 from fairlead_schema.record import Commit, Draft
 from fairlead_schema.subjects import Address
@@ -284,9 +283,9 @@ class Requests(Protocol):
         *,
         timeout_s: float,
         by: PrincipalName | None = None,
-        restrictions: Restrictions | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """One answer. `by` names the principal on whose behalf a service asks, with its restrictions.
+        """One answer. `by` names the principal on whose behalf a service asks, `headers` say more of it.
 
         Raises NoResponders (nobody serves it) or LogUnavailable (no answer in time).
         """

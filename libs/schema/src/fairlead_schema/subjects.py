@@ -25,6 +25,9 @@ BY_HEADER = "Fairlead-By"
 """The header with the principal of a request. It counts only on subjects of services."""
 RESTRICTIONS_HEADER = "Fairlead-Restrictions"
 """The header with the restrictions of that principal, as JSON. It counts where `BY_HEADER` does."""
+KEY_HEADER = "Idempotency-Key"
+"""The header with a caller's own key for one command. It counts on every subject."""
+KEY_LENGTH_MAX = 255
 
 
 class Address(NamedTuple):

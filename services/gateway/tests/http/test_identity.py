@@ -20,7 +20,7 @@ from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.identity.scopes import SCOPES
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import DEFAULT_TENANT
-from fairlead_schema.subjects import Address
+from fairlead_schema.subjects import RESTRICTIONS_HEADER, Address
 from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.configuration import Config, ConfigError
 from fairlead_service.identity.authenticator import build_authenticator
@@ -310,9 +310,8 @@ async def test_commands_carry_the_principal_and_its_restrictions(
 
     assert isinstance(eventlog.requests, MemoryRequests)
     assert eventlog.requests.callers == [f"key:{key.split('_')[1]}"]
-    (restrictions,) = eventlog.requests.restrictions
-    assert restrictions is not None
-    assert restrictions.wire() == {"roots": ["/work"], "cost": 2.5}
+    (headers,) = eventlog.requests.headers
+    assert json.loads(headers[RESTRICTIONS_HEADER]) == {"roots": ["/work"], "cost": 2.5}
 
 
 async def test_always_needs_a_scope_of_its_own(

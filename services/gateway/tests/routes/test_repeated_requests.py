@@ -11,8 +11,10 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_gateway.settings import GatewaySettings
-from fairlead_schema.identity.verbs import NEEDS_ID, VERBS
+from fairlead_schema.identity.verbs import KEYED, NEEDS_ID, VERBS
 from fairlead_schema.ids import is_minted
+from fairlead_schema.subjects import KEY_HEADER
+from services.gateway.tests.conftest import FakeIngest
 
 Reached: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[bytes]]
 
@@ -111,6 +113,46 @@ async def test_what_would_happen_twice_is_sent_once(
     assert ingest.kinds == ["api"]
 
 
+@pytest.mark.parametrize(
+    ("path", "verb"), [("resume", "session.resume"), ("compact", "session.compact")]
+)
+async def test_a_key_lets_any_command_be_sent_again(
+    client: httpx.AsyncClient, eventlog: EventLog, path: str, verb: str
+) -> None:
+    ingest = StuckIngest(eventlog, verb, SEQ, stuck=1)
+
+    answer = await client.post(f"/api/session/ses_1/{path}", headers={KEY_HEADER: "a key"})
+
+    assert answer.is_success
+    assert ingest.kinds == ["api", "api"]
+    assert isinstance(eventlog.requests, MemoryRequests)
+    assert [headers[KEY_HEADER] for headers in eventlog.requests.headers] == ["a key"] * 2
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "a\tb"])
+async def test_a_key_that_nobody_can_pass_on_is_refused(
+    client: httpx.AsyncClient, key: str
+) -> None:
+    answer = await client.post("/api/session/ses_1/resume", headers={KEY_HEADER: key})
+
+    assert (answer.status_code, answer.json()["field"]) == (400, KEY_HEADER)
+
+
+async def test_a_permission_request_has_the_id_of_its_key(
+    client: httpx.AsyncClient, ingest: FakeIngest
+) -> None:
+    ingest.serve("permission.ask", {"data": {"id": "per_1", "effect": "ask"}})
+    body = {"action": "edit", "resources": ["*"]}
+
+    for key in ("one", "one", "two"):
+        await client.post("/api/session/ses_1/permission", json=body, headers={KEY_HEADER: key})
+    await client.post("/api/session/ses_1/permission", json={**body, "id": "per_own"})
+
+    one, again, two, own = (command["id"] for command in ingest.commands)
+    assert one == again != two
+    assert own == "per_own"
+
+
 async def test_without_any_ingest_the_caller_hears_it_at_once(
     client: httpx.AsyncClient,
 ) -> None:
@@ -137,3 +179,16 @@ def test_the_table_of_repeatable_verbs() -> None:
         "ask.expire",
     }
     assert {verb for verb, rule in VERBS.items() if rule.repeatable} >= NEEDS_ID
+
+
+def test_every_changing_verb_has_an_id_a_key_or_one_effect() -> None:
+    """Item 12: a new verb says how its repeat is exact."""
+    changing = {
+        verb
+        for verb, rule in VERBS.items()
+        if rule.service == "ingest" and rule.scope not in {None, "session:read"}
+    }
+    by_content = {"session.upload", "transfer.check", "transfer.replay", "transfer.output"}
+    one_effect = {"session.delete", "approval.remove", "transfer.claim"}
+
+    assert changing == KEYED | NEEDS_ID | {"permission.ask"} | by_content | one_effect

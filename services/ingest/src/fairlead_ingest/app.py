@@ -37,6 +37,7 @@ from fairlead_ingest.verbs.profile.describe import describe
 from fairlead_ingest.verbs.profile.get import get
 from fairlead_ingest.verbs.profile.model import model
 from fairlead_ingest.verbs.profile.move import move
+from fairlead_ingest.verbs.repeated_command import answer_once
 from fairlead_ingest.verbs.revert import revert
 from fairlead_ingest.verbs.transfer.check import check
 from fairlead_ingest.verbs.transfer.claim import claim
@@ -44,6 +45,7 @@ from fairlead_ingest.verbs.transfer.fork import fork
 from fairlead_ingest.verbs.transfer.output import store_output
 from fairlead_ingest.verbs.transfer.page import read_page
 from fairlead_ingest.verbs.transfer.replay import replay
+from fairlead_schema.identity.verbs import KEYED
 from fairlead_service.health import Health
 from fairlead_service.process import application
 from fairlead_service.rpc.server import Handler, RpcServer
@@ -156,7 +158,8 @@ class Ingest:
         perform: Perform | None = None,
         count: RequestCount | None = None,
     ) -> None:
-        self.server.serve_verb(verb, handler, perform, count)
+        keyed = answer_once(verb, handler) if verb in KEYED else handler
+        self.server.serve_verb(verb, keyed, perform, count)
 
 
 def build(settings: IngestSettings, local: LocalRequests | None = None) -> Starlette:

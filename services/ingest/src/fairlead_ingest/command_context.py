@@ -14,6 +14,7 @@ from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
 from fairlead_eventlog.session_cache import Readable, SessionCache, Versioned
 from fairlead_eventlog.session_follower import SessionFollower
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
+from fairlead_ingest.command_key import check_new, running_key
 from fairlead_ingest.quotas import QuotaCheck
 from fairlead_ingest.replayed_sessions import ReplayedSessions
 from fairlead_ingest.settings import IngestSettings
@@ -26,6 +27,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.caller import current_caller
 from fairlead_session.fold.snapshot import SESSION_FOLD
+from fairlead_session.idempotency.keys import with_answer
 from fairlead_session.state.session import Session
 
 APPEND_TRIES: Final = 32
@@ -125,9 +127,15 @@ class CommandContext:
         known = _newer(assumed, self._follower.assume(at))
 
         async def choose(session: Session) -> tuple[Events, tuple[Session, Events | Refusal]]:
+            key = running_key(at)
+            if key is not None:
+                check_new(session, key)
             decision = decide(session)
             _require_complete(session, decision)
-            return decision if isinstance(decision, tuple) else (), (session, decision)
+            if not isinstance(decision, tuple):
+                return (), (session, decision)
+            events = decision if key is None else with_answer(key, decision)
+            return events, (session, decision)
 
         state = None if known is None else AssumedState(known)
         try:
@@ -141,7 +149,7 @@ class CommandContext:
         before, decision = written.value
         if not isinstance(decision, tuple):
             return decision
-        if decision:
+        if written.after.state.seq > before.seq:
             await self._follower.follow(at)
         return Committed(before, decision, written.after.state)
 

@@ -1,7 +1,7 @@
 """Request and reply over core NATS, or within this process where it has a responder."""
 
 import asyncio
-import json
+from collections.abc import Mapping
 
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import (
@@ -10,8 +10,7 @@ from fairlead_eventlog.jetstream.link import (
 )
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_schema.identity.principal import PrincipalName
-from fairlead_schema.identity.restrictions import Restrictions
-from fairlead_schema.subjects import BY_HEADER, RESTRICTIONS_HEADER
+from fairlead_schema.subjects import BY_HEADER
 
 
 class NatsRequests:
@@ -28,19 +27,21 @@ class NatsRequests:
         *,
         timeout_s: float,
         by: PrincipalName | None = None,
-        restrictions: Restrictions | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        headers = None if by is None else {BY_HEADER: by}
-        if headers is not None and restrictions is not None:
-            headers[RESTRICTIONS_HEADER] = json.dumps(restrictions.wire())
+        sent = dict(headers or {})
+        if by is not None:
+            sent[BY_HEADER] = by
         try:
             # NATS refuses a body that is too large, so that such a request goes there.
             if self._local is not None and len(body) <= self._link.payload_bytes_max:
                 responder = self._local.find(subject)
                 if responder is not None:
                     async with asyncio.timeout(timeout_s):
-                        return await responder.answer(subject, headers, body)
-            answer = await self._link.request(subject, body, timeout_s=timeout_s, headers=headers)
+                        return await responder.answer(subject, sent or None, body)
+            answer = await self._link.request(
+                subject, body, timeout_s=timeout_s, headers=sent or None
+            )
         except (NoAnswer, TimeoutError) as error:
             raise LogUnavailable(f"{subject} did not answer in {timeout_s} s") from error
         return answer.data

@@ -1,12 +1,11 @@
 """Requests in memory; functions answer them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_schema.identity.principal import PrincipalName
-from fairlead_schema.identity.restrictions import Restrictions
 
 RequestAnswer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
@@ -17,7 +16,7 @@ class MemoryRequests:
     def __init__(self) -> None:
         self.answerers: dict[str, RequestAnswer] = {}
         self.callers: list[PrincipalName | None] = []
-        self.restrictions: list[Restrictions | None] = []
+        self.headers: list[Mapping[str, str]] = []
 
     async def request(
         self,
@@ -26,10 +25,10 @@ class MemoryRequests:
         *,
         timeout_s: float,
         by: PrincipalName | None = None,
-        restrictions: Restrictions | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
         self.callers.append(by)
-        self.restrictions.append(restrictions)
+        self.headers.append(headers or {})
         if subject not in self.answerers:
             raise NoResponders(subject)
         try:

@@ -30,6 +30,7 @@ from fairlead_schema.events.execution import (
     AttemptDispatched,
     AttemptFinished,
     AttemptOverflowed,
+    CommandAnswered,
     ExecutionClaimed,
     ExecutionRecovered,
     ExecutionReleased,
@@ -128,6 +129,7 @@ SessionEvent: TypeAlias = (
     | AttemptOverflowed
     | InterruptRequested
     | ResumeRequested
+    | CommandAnswered
     | ExecutionRecovered
     | StepStarted
     | StepEnded
@@ -175,6 +177,7 @@ __all__ = [
     "AttemptOverflowed",
     "BudgetSet",
     "ChildFinished",
+    "CommandAnswered",
     "CompactionEnded",
     "CompactionFailed",
     "CompactionRequested",

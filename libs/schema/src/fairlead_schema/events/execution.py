@@ -130,6 +130,23 @@ class ResumeRequested(Event):
     """False: run pending input only, and force no turn."""
 
 
+class CommandAnswered(Event):
+    """A command with an idempotency key is decided, by the events of this commit before this one.
+
+    The same command again decides nothing and gets the same answer.
+    """
+
+    type: ClassVar[str] = "command.answered"
+    level: ClassVar[int] = 2
+    visibility: ClassVar[Visibility] = "private"
+    key: str
+    """A hash of the principal, the session, the verb and the key that the caller chose."""
+    body: str
+    """A hash of the command. The same key with another command is a conflict."""
+    interrupts: bool | None = None
+    """True: the command stopped or dropped work."""
+
+
 class ExecutionRecovered(Event):
     """How a new owner recovered the open turn of a dead owner."""
 

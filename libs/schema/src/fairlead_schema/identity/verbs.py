@@ -101,3 +101,32 @@ NEEDS_ID: Final = frozenset(
 Not repeatable are `session.agent` (each writes an event), `session.resume` and `session.compact` (each
 may ask for another one after the first is done), and `permission.ask` (each asks).
 """
+
+KEYED: Final = frozenset(
+    {
+        "session.cancel",
+        "session.edit",
+        "session.interrupt",
+        "session.resume",
+        "session.agent",
+        "session.model",
+        "session.move",
+        "session.describe",
+        "session.archive",
+        "session.unarchive",
+        "session.compact",
+        "session.budget",
+        "revert.stage",
+        "revert.clear",
+        "revert.commit",
+        "permission.reply",
+        "permission.approve",
+        "question.reply",
+        "question.reject",
+    }
+)
+"""Verbs that take an idempotency key: the session remembers how they were answered.
+
+The others that change something need none. An id names what they make, a hash names what they store,
+or the second time changes nothing, as a purge.
+"""

@@ -5,7 +5,7 @@ A decider returns the events to write, or a refusal. Nothing to do is the empty 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
@@ -26,11 +26,11 @@ from fairlead_session.execution.budget import own_usage
 from fairlead_session.execution.rest import rest_rule
 from fairlead_session.next_move import is_moving
 from fairlead_session.people.pending import close_asks, withdraw_continue_question
+from fairlead_session.state.answers import InterruptOutcome
 from fairlead_session.state.session import Session
 from fairlead_session.state.usage import Budget
 
 Events: TypeAlias = tuple[SessionEvent, ...]
-InterruptOutcome: TypeAlias = Literal["stopping", "dropped", "idle"]
 
 UNLIMITED = Budget()
 

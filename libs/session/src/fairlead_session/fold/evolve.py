@@ -31,6 +31,7 @@ from fairlead_session.fold import (
     usage,
 )
 from fairlead_session.frozen import from_fields
+from fairlead_session.idempotency.reducers import REDUCERS as ANSWER_REDUCERS
 from fairlead_session.relocation.reducers import REDUCERS as RELOCATION_REDUCERS
 from fairlead_session.revert.reducers import REDUCERS as REVERT_REDUCERS
 from fairlead_session.state.execution import Execution
@@ -139,6 +140,7 @@ _PARTS: Final[Mapping[str, Reducers[object]]] = {
     "read_directories": read_directories.REDUCERS,
     "revert": REVERT_REDUCERS,
     "relocation": RELOCATION_REDUCERS,
+    "answers": ANSWER_REDUCERS,
 }
 
 REDUCERS: Final[Mapping[type, tuple[tuple[str, Reducer[object]], ...]]] = {

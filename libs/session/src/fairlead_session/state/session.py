@@ -12,6 +12,7 @@ from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import AttemptId, SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_session.state.activity import Activity
+from fairlead_session.state.answers import KeptAnswer
 from fairlead_session.state.asks import Asks
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.execution import Execution
@@ -93,6 +94,8 @@ class Session:
     """Directories in which the session read files, oldest first. Their instructions apply."""
     revert: Revert = field(default_factory=Revert)
     relocation: Relocation = field(default_factory=Relocation)
+    answers: Mapping[str, KeptAnswer] = field(default_factory=dict)
+    """The answers of the last commands with an idempotency key, oldest first."""
 
     @property
     def is_incomplete(self) -> bool:

@@ -1,7 +1,8 @@
 """Sends commands to ingest, and derives ids from idempotency keys so that a retry is exact."""
 
 import hashlib
-from typing import Any, Final, TypeVar
+import json
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
@@ -13,17 +14,15 @@ from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.input import ShellReceipt
 from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable
-from fairlead_schema.identity.verbs import VERBS
-from fairlead_schema.ids import MessageId, SessionId, TenantId
+from fairlead_schema.identity.restrictions import Restrictions
+from fairlead_schema.identity.verbs import KEYED, VERBS
+from fairlead_schema.ids import MessageId, PermissionId, SessionId, TenantId
 from fairlead_schema.model import Model
 from fairlead_schema.prompt import Receipt
 from fairlead_schema.session_info import SessionInfo
-from fairlead_schema.subjects import Address
+from fairlead_schema.subjects import KEY_HEADER, KEY_LENGTH_MAX, RESTRICTIONS_HEADER, Address
 
 Data = TypeVar("Data", bound=Model)
-
-IDEMPOTENCY_KEY: Final = "idempotency-key"
-KEY_LENGTH_MAX: Final = 255
 
 
 async def send_command(
@@ -47,17 +46,18 @@ async def send_body(
     require_scope(principal, scope)
     timeout_s, requests = runtime.settings.request_timeout_s, runtime.nats().requests
 
+    key = _key_of(request.http) if verb in KEYED else None
+    headers = _headers(principal.restrictions, key)
+
     async def send(subject: str, timeout_s: float) -> bytes:
         return await requests.request(
-            subject,
-            body,
-            timeout_s=timeout_s,
-            by=principal.name,
-            restrictions=principal.restrictions,
+            subject, body, timeout_s=timeout_s, by=principal.name, headers=headers
         )
 
     try:
-        reply = await send_until_answered(send, principal.tenant, verb, timeout_s=timeout_s)
+        reply = await send_until_answered(
+            send, principal.tenant, verb, timeout_s=timeout_s, keyed=key is not None
+        )
     except LogUnavailable as error:
         text = f"Ingest did not answer within {timeout_s} s; repeat the request with the same id"
         raise ServiceUnavailable(text, service="ingest") from error
@@ -103,13 +103,34 @@ def message_id_from_key(request: Request, tenant: TenantId) -> MessageId | None:
     return None if digest is None else f"msg_{digest}"
 
 
+def permission_id_from_key(request: Request, tenant: TenantId) -> PermissionId | None:
+    """The id of a permission request that follows from the idempotency key; None without a key."""
+    digest = _digest(request, tenant, "permission")
+    return None if digest is None else f"per_{digest}"
+
+
+def _key_of(request: Request) -> str | None:
+    """The idempotency key of a request. Raises InvalidRequest."""
+    key = request.headers.get(KEY_HEADER)
+    if key is not None and not (0 < len(key) <= KEY_LENGTH_MAX and key.isprintable()):
+        text = f"{KEY_HEADER} must have 1 to {KEY_LENGTH_MAX} printable characters"
+        raise InvalidRequest(text, kind="Headers", field=KEY_HEADER)
+    return key
+
+
+def _headers(restrictions: Restrictions | None, key: str | None) -> dict[str, str]:
+    headers = {}
+    if restrictions is not None:
+        headers[RESTRICTIONS_HEADER] = json.dumps(restrictions.wire())
+    if key is not None:
+        headers[KEY_HEADER] = key
+    return headers
+
+
 def _digest(request: Request, tenant: TenantId, kind: str) -> str | None:
-    key = request.headers.get(IDEMPOTENCY_KEY)
+    key = _key_of(request)
     if key is None:
         return None
-    if not 0 < len(key) <= KEY_LENGTH_MAX:
-        text = f"Idempotency-Key must have 1 to {KEY_LENGTH_MAX} characters"
-        raise InvalidRequest(text, kind="Headers", field="Idempotency-Key")
     digest = hashlib.sha256(f"{tenant}\0{kind}\0{key}".encode()).hexdigest()[:32]
     # No seal ends in an underscore, so nobody takes a derived id for a minted one.
     return f"{digest}_"

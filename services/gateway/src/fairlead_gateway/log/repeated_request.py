@@ -26,13 +26,14 @@ TRIES: Final = (Try(0.0), Try(0.1), Try(0.3, asks_every=True))
 
 
 async def send_until_answered(
-    send: Send, tenant: TenantId, verb: str, *, timeout_s: float
+    send: Send, tenant: TenantId, verb: str, *, timeout_s: float, keyed: bool = False
 ) -> bytes:
     """The first answer to a command, which is sent up to three times if the verb is repeatable.
 
+    A key makes every command repeatable, but only repeatable verbs have a door to every ingest.
     Raises NoResponders if nobody serves the verb, and LogUnavailable if nobody answers in time.
     """
-    tries = TRIES if VERBS[verb].repeatable else TRIES[:1]
+    tries = TRIES if VERBS[verb].repeatable else TRIES[: 2 if keyed else 1]
     running: set[asyncio.Task[bytes]] = set()
     failures: list[LogError] = []
     clock = asyncio.get_running_loop().time

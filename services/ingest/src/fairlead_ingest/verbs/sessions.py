@@ -14,6 +14,7 @@ from fairlead_schema.ids import SessionId
 from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
 from fairlead_session.info import client_session, info
+from fairlead_session.next_move import is_moving
 from fairlead_session.state.session import Session
 
 
@@ -38,6 +39,15 @@ async def change(
         return decide(_check_exists(session))
 
     return await context.commit(at, decide_existing, by=by)
+
+
+async def inform_runner(context: CommandContext, at: Address, session: Session) -> None:
+    """Nudge the owner, and bring a runner if the session has to stop or has work."""
+    await context.nudge_owner(at, session)
+    if session.execution.interrupted:
+        context.waker.ensure_stop(at)
+    elif is_moving(session):
+        context.waker.wake(at)
 
 
 def archived_error(session_id: SessionId) -> Conflict:

@@ -6,7 +6,11 @@ from fairlead_gateway.http.answers import answer, empty_answer
 from fairlead_gateway.http.caller import require_scope
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import PERMISSION_ID, EmptyInput, request_id_of
-from fairlead_gateway.log.commands import send_command, send_session_command
+from fairlead_gateway.log.commands import (
+    permission_id_from_key,
+    send_command,
+    send_session_command,
+)
 from fairlead_gateway.log.session_state import load_session
 from fairlead_gateway.routes.server.location import (
     LocationQuery,
@@ -75,6 +79,8 @@ async def _read_request(request: ApiRequest[EmptyInput, EmptyInput]) -> Response
 
 async def _ask(request: ApiRequest[EmptyInput, PermissionBody]) -> Response:
     fields = {name: getattr(request.body, name) for name in request.body.model_fields_set}
+    if request.body.id is None:
+        fields["id"] = permission_id_from_key(request.http, request.tenant)
     command = AskPermission.model_construct(session_id=request.at.session_id, **fields)
     decision = await send_command(
         request,

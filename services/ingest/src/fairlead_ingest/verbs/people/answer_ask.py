@@ -4,10 +4,9 @@ from typing import Final
 
 from fairlead_ingest.command_context import CommandContext, CommandDecider, Committed, Refusal
 from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
-from fairlead_ingest.verbs.sessions import change, sequence_answer
+from fairlead_ingest.verbs.sessions import change, inform_runner, sequence_answer
 from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.subjects import Address
-from fairlead_session.next_move import is_moving
 
 PLATFORM: Final = "service:platform"
 """Who answers if a service of the platform names nobody: every answer has a principal."""
@@ -24,10 +23,5 @@ async def answer_ask(
     outcome = await change(context, at, if_session_allowed(context, decide), by=PLATFORM)
     if not isinstance(outcome, Committed):
         return outcome
-    session = outcome.session
-    await context.nudge_owner(at, session)
-    if session.execution.interrupted:
-        context.waker.ensure_stop(at)
-    elif is_moving(session):
-        context.waker.wake(at)
-    return sequence_answer(session)
+    await inform_runner(context, at, outcome.session)
+    return sequence_answer(outcome.session)
