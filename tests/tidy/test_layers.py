@@ -49,6 +49,12 @@ PLANTS = [
         "fairlead_gateway.opencode_view.present_fields",
     ),
     Plant(
+        "Only the command for editors knows the Agent Client Protocol",
+        "fairlead_cli.embedded",
+        "acp",
+    ),
+    Plant("The translation for editors is pure", "fairlead_cli.acp.translation", "asyncio"),
+    Plant(
         "The translation for the terminal client is pure",
         "fairlead_gateway.opencode_view.translation",
         "asyncio",

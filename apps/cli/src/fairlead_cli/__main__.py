@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "rename": CommandEntry("session.rename", "give a session a title of your own"),
     "export": CommandEntry("session.export", "write sessions to a file that can be verified"),
     "import": CommandEntry("session.import_file", "bring the sessions of an exported file here"),
+    "acp": CommandEntry("session.acp", "let an editor drive sessions (Agent Client Protocol)"),
     "token": CommandEntry("stack.token", "create, list and revoke keys for the HTTP API"),
     "doctor": CommandEntry("stack.doctor", "check this machine and say how to repair it"),
     "provision": CommandEntry("stack.provision", "create or update the streams"),

@@ -1,0 +1,36 @@
+"""What an editor is shown of a session that it opens again. Pure."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from fairlead_client import ReceivedEvent
+
+ASKED: Final = frozenset({"permission.v2.asked", "question.v2.asked"})
+ANSWERED: Final = frozenset(
+    {"permission.v2.replied", "question.v2.replied", "question.v2.rejected"}
+)
+_MESSAGE_KEYS: Final = ("messageID", "assistantMessageID")
+
+
+def without_reverted(events: Iterable[ReceivedEvent]) -> list[ReceivedEvent]:
+    """The events whose messages are still there: a revert takes away all that came after its boundary."""
+    kept: list[ReceivedEvent] = []
+    for event in events:
+        if event.type == "revert.committed":
+            boundary = event.data["messageID"]
+            while kept and boundary not in {kept[-1].data.get(key) for key in _MESSAGE_KEYS}:
+                kept.pop()
+        else:
+            kept.append(event)
+    return kept
+
+
+def open_asks(events: Iterable[ReceivedEvent]) -> list[ReceivedEvent]:
+    """The asks that nobody has answered, in their order."""
+    waiting: dict[str, ReceivedEvent] = {}
+    for event in events:
+        if event.type in ASKED:
+            waiting[event.data["id"]] = event
+        elif event.type in ANSWERED:
+            waiting.pop(event.data["requestID"], None)
+    return list(waiting.values())

@@ -1,0 +1,55 @@
+"""Other protocols, each with the published client of its own package, against one stack."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from fairlead_testing.editor import Editor, editor
+from fairlead_testing.protocol_stack import protocol_stack, shell_prompt
+from fairlead_testing.stack import Stack
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def up(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    async with protocol_stack(tmp_path_factory.mktemp("protocols")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def zed(up: Stack) -> AsyncIterator[Editor]:
+    async with editor(up) as one:
+        yield one
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A location that the tool workers may use."""
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o777)
+    return tmp_path
+
+
+async def test_an_editor_gets_a_text_turn_and_a_tool_turn_with_an_approval(
+    zed: Editor, place: Path
+) -> None:
+    session = await zed.new_session(str(place))
+    zed.updates.clear()
+
+    ended = await zed.prompt(session, '[[sim: answer="hello editor" chunks=4 delay_ms=80]] hi')
+
+    assert ended.stop_reason == "end_turn"
+    assert zed.text() == "hello editor"
+    assert zed.kinds().count("agent_message_chunk") > 1
+
+    ended = await zed.prompt(session, shell_prompt("echo hello > made.txt"))
+
+    assert ended.stop_reason == "end_turn"
+    assert (place / "made.txt").read_text() == "hello\n"
+    assert zed.options == [["once", "always", "reject"]]
+    statuses = [u.status for u in zed.updates if u.session_update.startswith("tool_call")]
+    assert statuses == ["pending", "in_progress", "completed"]
+    assert zed.text() == "hello editordone it"

@@ -1,0 +1,21 @@
+"""Turns of a real stack as its clients read them, for the golden pairs of every protocol."""
+
+import json
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+
+_FOLDER: Final = Path(__file__).parent / "protocol_turns"
+TURNS: Final = tuple(sorted(path.stem for path in _FOLDER.glob("*.json")))
+
+
+def read_turn(name: str) -> list[Json]:
+    """The events of a turn, durable ones and fragments, in the order in which a client got them."""
+    events: list[Json] = json.loads((_FOLDER / f"{name}.json").read_text())
+    return events
+
+
+def durable(events: list[Json]) -> list[Json]:
+    """What the log has of a turn: everything but the fragments."""
+    return [event for event in events if event["seq"] is not None]
