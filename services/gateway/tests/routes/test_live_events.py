@@ -9,20 +9,23 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.tenant_broadcasts import MemoryTenantBroadcasts
-from fairlead_gateway.live import tenant_hub
+from fairlead_gateway.live import session_locations, tenant_hub
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.delta import TextDelta
 from fairlead_schema.events import (
     ExecutionClaimed,
     PermissionAsked,
     SessionEvent,
+    SessionMoved,
     SyntheticAdded,
 )
 from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import PermissionRequest
 from fairlead_schema.record import Draft, ImportMark, encode_import
 from fairlead_schema.subjects import Address
-from services.gateway.tests.conftest import Append, Listen
+from fairlead_testing.read_model import MemoryReadModel
+from services.gateway.tests.conftest import Append, Listen, Project
 
 LIVE = "/api/event"
 CLAIMED = ExecutionClaimed(generation=1, runner="run_1")
@@ -191,3 +194,80 @@ async def test_live_streams_are_bounded(client: httpx.AsyncClient, runtime: Runt
     refused = await client.get(LIVE)
 
     assert (refused.status_code, refused.json()["_tag"]) == (429, "TooManyError")
+
+
+async def test_a_live_event_says_where_it_happened(
+    append: Append, listen: Listen, project: Project, eventlog: EventLog
+) -> None:
+    """H-11: from the beginning of a session, from its moves, else from the read model."""
+    await append("ses_old")
+    project("ses_old", seq=1, location=LocationRef(directory="/old"))
+    moved = SessionMoved(location=LocationRef(directory="/there", workspace_id="wrk_1"))
+
+    async with listen(LIVE) as chunks:
+        connected = await _next(chunks)
+        await append("ses_old", _note("one"))
+        await append("ses_old", moved)
+        await eventlog.deltas.send(Address(DEFAULT_TENANT, "ses_old"), DELTA)
+        await append("ses_new", _note("two"))
+        got = [await _next(chunks) for _ in range(5)]
+
+    there = {"directory": "/there", "workspaceID": "wrk_1"}
+    assert "location" not in connected
+    assert [event["location"] for event in got] == [
+        {"directory": "/old"},
+        there,
+        there,
+        {"directory": "/work"},
+        {"directory": "/work"},
+    ]
+
+
+async def test_a_read_model_that_is_behind_or_away_names_no_location_and_stops_nothing(
+    append: Append, listen: Listen, project: Project, read: MemoryReadModel
+) -> None:
+    """H-11: a location that may be old is not told."""
+    for session in ("ses_1", "ses_2"):
+        await append(session, _note("before"))
+        project(session, seq=1)
+
+    async with listen(LIVE) as chunks:
+        await _next(chunks)
+        await append("ses_1", _note("one"))
+        behind = await _next(chunks)
+        project("ses_1", seq=3)
+        project("ses_2", seq=2)
+        await append("ses_1", _note("two"))
+        caught_up = await _next(chunks)
+        read.unavailable = "away"
+        await append("ses_2", _note("three"))
+        away = await _next(chunks)
+
+    assert "location" not in behind
+    assert caught_up["location"] == {"directory": "/work"}
+    assert "location" not in away
+
+
+async def test_a_read_model_that_stands_still_is_asked_once_and_not_waited_for(
+    append: Append, listen: Listen, monkeypatch: pytest.MonkeyPatch, read: MemoryReadModel
+) -> None:
+    looks = 0
+
+    async def stand_still(_at: Address) -> None:
+        nonlocal looks
+        looks += 1
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(read, "progress", stand_still)
+    monkeypatch.setattr(session_locations, "LOOK_UP_S", 0.01)
+    for session in ("ses_1", "ses_2"):
+        await append(session)
+
+    async with listen(LIVE) as chunks:
+        await _next(chunks)
+        for session in ("ses_1", "ses_2"):
+            await append(session, _note("on it goes"))
+        got = [await _next(chunks) for _ in range(2)]
+
+    assert [event["data"]["sessionID"] for event in got] == ["ses_1", "ses_2"]
+    assert looks == 1

@@ -91,6 +91,12 @@ class SupervisedProcess:
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
 
+    @property
+    def spec(self) -> ProcessSpec:
+        """How the process was started last."""
+        assert self._spec is not None, "the process was started"
+        return self._spec
+
     async def start(self) -> None:
         """Start the process and supervise it. Raises the errors of `prepare`."""
         await self._start_process()

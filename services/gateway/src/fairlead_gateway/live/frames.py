@@ -4,9 +4,11 @@ from typing import Final, NamedTuple
 
 from fairlead_gateway.http.sse import event_frame
 from fairlead_gateway.live.long_event import encode_event
+from fairlead_gateway.live.session_locations import SessionLocations, with_location
 from fairlead_gateway.log.envelopes import EnvelopeTranslator
 from fairlead_schema.delta import Delta, ReasoningDelta, TextDelta, ToolInputDelta, ToolOutputDelta
 from fairlead_schema.ids import SessionId
+from fairlead_schema.location import LocationRef
 from fairlead_schema.public_events import public_delta, raw_event_json
 from fairlead_schema.raw_records.raw_commit import RawCommit
 from fairlead_schema.raw_records.raw_decoder import decode_raw
@@ -42,7 +44,7 @@ async def encode_commit(
     return CommitFrames(joined if len(public) == len(everything) else b"".join(public), joined)
 
 
-def delta_frames(session_id: SessionId, delta: Delta) -> bytes:
+def delta_frames(session_id: SessionId, delta: Delta, location: LocationRef | None = None) -> bytes:
     """A live fragment as frames. A long one becomes several, because clients refuse long frames."""
     pieces = [delta]
     if isinstance(delta, TextDelta | ReasoningDelta | ToolInputDelta | ToolOutputDelta):
@@ -52,24 +54,30 @@ def delta_frames(session_id: SessionId, delta: Delta) -> bytes:
             for start in range(0, len(text) or 1, PIECE_LENGTH_MAX)
         ]
     now = now_ms()
-    return b"".join(
-        event_frame(public_delta(session_id, event_id(), piece, at=now)) for piece in pieces
-    )
+    envelopes = (public_delta(session_id, event_id(), piece, at=now) for piece in pieces)
+    if location is not None:
+        envelopes = (item.model_copy(update={"location": location}) for item in envelopes)
+    return b"".join(map(event_frame, envelopes))
 
 
-async def encode_live_commit(translator: EnvelopeTranslator, payload: bytes) -> bytes:
+async def encode_live_commit(
+    translator: EnvelopeTranslator, locations: SessionLocations, payload: bytes
+) -> bytes:
     """The visible events of a commit for a live stream over many sessions: its frames have no id.
 
     An import that nobody publishes is history from elsewhere and no news. Raises RecordError.
     """
-    if _is_silent(payload):
+    at, is_silent = translator.at, _is_silent(payload)
+    commit = decode_raw(payload)
+    if is_silent:
+        for raw in commit.events:
+            locations.follow(at, raw)
         return b""
-    session_id = translator.session_id
-    events = await translator.select(decode_raw(payload), after=0)
-    frames = (
-        encode_event(raw_event_json(session_id, raw, by=raw.by, delivery=delivery))
-        for raw, delivery in events
-    )
+    await locations.look_up(at, before=commit.events[0].seq)
+    frames: list[bytes] = []
+    for raw, delivery in await translator.select(commit, after=0):
+        event = raw_event_json(at.session_id, raw, by=raw.by, delivery=delivery)
+        frames.append(encode_event(with_location(event, locations.follow(at, raw))))
     return b"".join(b"data: %s\n\n" % frame for frame in frames)
 
 

@@ -19,6 +19,7 @@ from fairlead_eventlog.replicas.tenant_broadcasts import (
 from fairlead_gateway.http.sse import FrameQueue
 from fairlead_gateway.live.frames import delta_frames, encode_live_commit
 from fairlead_gateway.live.member import LiveFrames, Member
+from fairlead_gateway.live.session_locations import SessionLocations
 from fairlead_gateway.log.envelopes import PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_schema.delta import Delta
@@ -53,6 +54,8 @@ class TenantHub:
     def __init__(self, tenant: TenantId, sources: TenantSources) -> None:
         self._sources = sources
         self._translators: OrderedDict[Address, EnvelopeTranslator] = OrderedDict()
+        clock = asyncio.get_running_loop().time
+        self._locations = SessionLocations(sources.read_model, clock)
         self._members: set[Member] = set()
         self._frames = LiveFrames(self._deliver, lambda: len(self._members))
         self._waiting: asyncio.Queue[Broadcast] = asyncio.Queue(WAITING_MAX)
@@ -119,13 +122,13 @@ class TenantHub:
             if isinstance(item, CommitHint):
                 frame = await self._encode_commit(at, item)
             else:
-                frame = delta_frames(at.session_id, item)
+                frame = delta_frames(at.session_id, item, self._locations.get(at))
             if frame:
                 self._frames.add(frame)
 
     async def _encode_commit(self, at: Address, commit: CommitHint) -> bytes:
         try:
-            return await encode_live_commit(self._translator(at), commit.payload)
+            return await encode_live_commit(self._translator(at), self._locations, commit.payload)
         except RecordError as error:
             # The stream of the session itself says where its log cannot be read.
             log.info(

@@ -43,14 +43,14 @@ class EnvelopeTranslator:
     def __init__(
         self, at: Address, read_model: ReadModel, *, visible: frozenset[Visibility]
     ) -> None:
-        self._at = at
+        self.at = at
         self._read_model = read_model
         self._visible = visible
         self._deliveries: dict[MessageId, Delivery] = {}
 
     @property
     def session_id(self) -> SessionId:
-        return self._at.session_id
+        return self.at.session_id
 
     async def select(self, commit: RawCommit, *, after: int) -> list[VisibleEvent]:
         """The visible events of one commit after a sequence."""
@@ -90,7 +90,7 @@ class EnvelopeTranslator:
     async def _look_up_delivery(self, message_id: MessageId) -> Delivery:
         """The delivery of an input that was admitted before the first commit of this reader."""
         try:
-            return await self._read_model.delivery(self._at, message_id) or "steer"
+            return await self._read_model.delivery(self.at, message_id) or "steer"
         except ReadsUnavailable:
             return "steer"
 
