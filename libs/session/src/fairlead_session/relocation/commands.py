@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from fairlead_schema.events import MoveRequested, SessionEvent, SessionMoved
 from fairlead_schema.location import LocationRef
-from fairlead_session.execution.commands import stop_running_work
+from fairlead_session.execution.commands import SessionIsArchived, is_archived, stop_running_work
 from fairlead_session.state.session import Session
 
 Events: TypeAlias = tuple[SessionEvent, ...]
@@ -21,7 +21,7 @@ class MoveUnderWay:
     """Another move is not done yet: its changes are on their way, or still at the source."""
 
 
-MoveRefusal: TypeAlias = RevertOpen | MoveUnderWay
+MoveRefusal: TypeAlias = RevertOpen | MoveUnderWay | SessionIsArchived
 
 
 def move(
@@ -31,6 +31,8 @@ def move(
 
     A move with changes is only asked for here. The same request again joins the first one.
     """
+    if with_changes and is_archived(session):
+        return SessionIsArchived(session.id)
     request = session.relocation.requested
     if request is not None:
         same = with_changes and request.location.directory == location.directory

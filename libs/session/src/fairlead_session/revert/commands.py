@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from fairlead_schema.events import RevertCommitted, RevertRequested, SessionEvent
 from fairlead_schema.ids import MessageId
-from fairlead_session.execution.commands import interrupt
+from fairlead_session.execution.commands import SessionIsArchived, interrupt, is_archived
 from fairlead_session.revert.plan import boundary_seq
 from fairlead_session.state.session import Session
 
@@ -31,11 +31,14 @@ class RevertUnderWay:
     """Another revert or a move with changes is not done yet."""
 
 
-StageRefusal: TypeAlias = BoundaryUnknown | BoundaryCompacted | RevertUnderWay
+ClearRefusal: TypeAlias = RevertUnderWay | SessionIsArchived
+StageRefusal: TypeAlias = BoundaryUnknown | BoundaryCompacted | ClearRefusal
 
 
 def stage(session: Session, message_id: MessageId, *, files: bool = True) -> Events | StageRefusal:
     """Stop the work, then go back to a message. The same request again joins the first one."""
+    if is_archived(session):
+        return SessionIsArchived(session.id)
     open_request = session.revert.requested
     if session.relocation.requested is not None:
         return RevertUnderWay()
@@ -49,8 +52,10 @@ def stage(session: Session, message_id: MessageId, *, files: bool = True) -> Eve
     return (*interrupt(session), request)
 
 
-def clear(session: Session) -> Events | RevertUnderWay:
+def clear(session: Session) -> Events | ClearRefusal:
     """Undo the staged revert. Without one there is nothing to do."""
+    if is_archived(session):
+        return SessionIsArchived(session.id)
     open_request = session.revert.requested
     if open_request is not None:
         return () if open_request.action == "clear" else RevertUnderWay()
