@@ -1,6 +1,6 @@
 """`session.move`: work in another location from here on, perhaps with the uncommitted changes."""
 
-from fairlead_ingest.command_context import Committed, ContextDep, Events
+from fairlead_ingest.command_context import CommandDecider, Committed, ContextDep, Events
 from fairlead_ingest.verbs.profile.destination import require_directory
 from fairlead_ingest.verbs.profile.location import permitted_location
 from fairlead_ingest.verbs.profile.restrictions import check_directory_allowed, if_session_allowed
@@ -32,7 +32,9 @@ async def move(context: ContextDep, tenant: TenantParam, command: MoveSession) -
         return commands.move(session, location, with_changes=with_changes)
 
     # Changes are files of the old location, so the caller must be allowed to use that one too.
-    allowed = if_session_allowed(context, decide) if with_changes else decide
+    allowed: CommandDecider[MoveRefusal] = decide
+    if with_changes:
+        allowed = if_session_allowed(context, decide)
     decided: Committed | MoveRefusal = await change(context, at, allowed)
     if isinstance(decided, SessionIsArchived):
         raise archived_error(at.session_id)
