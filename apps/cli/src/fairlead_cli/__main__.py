@@ -44,6 +44,9 @@ COMMANDS: Final = {
     "acp": CommandEntry("session.acp", "let an editor drive sessions (Agent Client Protocol)"),
     "token": CommandEntry("stack.token", "create, list and revoke keys for the HTTP API"),
     "doctor": CommandEntry("stack.doctor", "check this machine and say how to repair it"),
+    "secrets": CommandEntry(
+        "stack.secrets", "make the keys, certificates and passwords of a deployment"
+    ),
     "provision": CommandEntry("stack.provision", "create or update the streams"),
     "nats-callout": CommandEntry(
         "stack.nats_callout", "let clients connect to NATS with the keys of HTTP"

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
             logins = asyncio.run(_create_roles(os.environ))
             names = ", ".join(login.name for login in logins)
             out.print(f"roles: {names}", markup=False)
-            dsn = os.environ[ROLE_VARIABLES[0]]
+            dsn = add_password(os.environ[ROLE_VARIABLES[0]])
         else:
             config = effective_config(args).postgres
             dsn = add_password(config.migrate_dsn or config.dsn)
@@ -61,8 +61,8 @@ async def _create_roles(env: Mapping[str, str]) -> DatabaseLogins:
     missing = [name for name in (ADMIN_VARIABLE, *ROLE_VARIABLES) if not env.get(name)]
     if missing:
         raise UsageError(f"--create-roles needs the variables {', '.join(missing)}")
-    logins = DatabaseLogins(*(read_login(env[name]) for name in ROLE_VARIABLES))
-    async with await database.connect(env[ADMIN_VARIABLE]) as admin:
+    logins = DatabaseLogins(*(read_login(add_password(env[name])) for name in ROLE_VARIABLES))
+    async with await database.connect(add_password(env[ADMIN_VARIABLE])) as admin:
         await create_roles(admin, logins)
     return logins
 

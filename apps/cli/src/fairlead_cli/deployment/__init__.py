@@ -1,0 +1,1 @@
+"""What a deployment needs before its first start: keys, certificates and passwords."""
