@@ -2,21 +2,36 @@
 
 import argparse
 import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from fairlead_cli.addresses import add_config, effective_config
 from fairlead_cli.nats_keys import KeyChanges, write_keys
 from fairlead_cli.terminal import stdout_console
 from fairlead_eventlog.condition.retention import Retention
+from fairlead_eventlog.errors import CredentialsRefused, LogUnavailable, ServerUnfit, SubjectRefused
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.status.status_record import record_restore
+
+# A job may start before the nodes of a new cluster have elected a leader.
+WAIT_S: Final = 60.0
+PAUSE_S: Final = 1.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--nats", metavar="URL", help="default: as the configuration says")
     add("--replicas", type=int, metavar="N", help="copies of each stream")
+    add(
+        "--wait",
+        type=float,
+        default=WAIT_S,
+        metavar="SECONDS",
+        help=f"how long to wait for servers that do not answer yet ({WAIT_S:.0f})",
+    )
     add(
         "--finalise",
         action="store_true",
@@ -69,8 +84,9 @@ def run(args: argparse.Namespace) -> int:
     config = effective_config(args)
     address = config.nats.address("provision")
     address = address if args.nats is None else replace(address, url=args.nats)
-    asyncio.run(
-        provision(
+
+    async def provision_once() -> None:
+        await provision(
             address,
             replicas=args.replicas or config.nats.replicas,
             wake_deadline_s=config.runner.wake_deadline_s,
@@ -80,8 +96,31 @@ def run(args: argparse.Namespace) -> int:
             shrink=args.shrink,
             progress=lambda line: out.print(line, markup=False),
         )
-    )
+
+    def report(reason: str) -> None:
+        out.print(f"waiting for NATS: {reason}", markup=False, soft_wrap=True)
+
+    asyncio.run(repeat_until_available(provision_once, args.wait, report))
     if args.restored:
         begun = asyncio.run(record_restore(address))
         out.print(f"incarnation {begun.id}: begun after a restore", markup=False)
     return 0
+
+
+async def repeat_until_available(
+    attempt: Callable[[], Awaitable[None]], wait_s: float, report: Callable[[str], None]
+) -> None:
+    """Try again while the servers do not answer. A refused key or a wrong server does not get better. Raises LogError."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            await attempt()
+        except (CredentialsRefused, ServerUnfit, SubjectRefused):
+            raise
+        except LogUnavailable as error:
+            if time.monotonic() > deadline:
+                raise
+            report(str(error))
+            await asyncio.sleep(PAUSE_S)
+        else:
+            return
