@@ -14,10 +14,10 @@ from typing_extensions import override
 
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import START, EntryPage
+from fairlead_eventlog.replicas.contiguity import read_contiguous
 from fairlead_gateway.http.sse import CHUNK_BYTES_MAX, auto_close
 from fairlead_gateway.live.frames import encode_commit
 from fairlead_gateway.live.replay_frames import ENTRIES_PER_READ, LogReplay
-from fairlead_gateway.log.contiguity import read_contiguous
 from fairlead_gateway.log.envelopes import PUBLIC, PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_schema import record as record_module
 from fairlead_schema.errors import SessionUnreadable

@@ -17,9 +17,12 @@ from fairlead_ingest.metrics import PromptCount
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
+from fairlead_ingest.verbs.execution.explain import explain
 from fairlead_ingest.verbs.execution.interrupt import interrupt
 from fairlead_ingest.verbs.execution.resume import resume
+from fairlead_ingest.verbs.execution.wait import wait
 from fairlead_ingest.verbs.feed import open_feed
+from fairlead_ingest.verbs.history import read_history
 from fairlead_ingest.verbs.input.cancel import cancel
 from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
@@ -97,6 +100,9 @@ class Ingest:
         self._serve("revert.commit", revert.commit)
         self._serve("session.pending", pending)
         self._serve("session.get", get)
+        self._serve("session.history", read_history)
+        self._serve("session.explain", explain)
+        self._serve("session.wait", wait)
         self._serve("session.shell", shell)
         self._serve("session.skill", skill)
 
@@ -147,6 +153,7 @@ class Ingest:
             try:
                 yield
             finally:
+                self._context.stopping.set()
                 await cancel_and_wait(intake)
                 await self.server.stop()
                 await self._context.waker.shutdown()

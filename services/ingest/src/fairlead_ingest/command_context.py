@@ -1,15 +1,16 @@
 """The context of every command: the log, cached sessions, one writer, quotas, and the waker."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias, TypeVar
+from typing import Annotated, Final, TypeAlias, TypeVar, cast
 
 from faststream import Context
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import SessionBusy
-from fairlead_eventlog.ports import START
+from fairlead_eventlog.ports import START, StoredCommit
 from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
 from fairlead_eventlog.session_cache import Readable, SessionCache, Versioned
 from fairlead_eventlog.session_follower import SessionFollower
@@ -53,6 +54,10 @@ class CommandContext:
     def __init__(self, eventlog: EventLog, settings: IngestSettings) -> None:
         self.eventlog = eventlog
         self.settings = settings
+        self.stopping = asyncio.Event()
+        """Set when this process stops: requests that wait for a session end then."""
+        self.waits = 0
+        """How many requests wait for sessions now."""
         self._cache = SessionCache(
             eventlog.log,
             eventlog.snapshots,
@@ -98,6 +103,18 @@ class CommandContext:
     async def load_readable(self, at: Address) -> Readable[Session]:
         """The session as far as its log can be read, and why the rest cannot be read."""
         return await self._cache.load_readable(at)
+
+    async def follow_until(self, at: Address, is_met: Callable[[Session], bool]) -> None:
+        """Follow a session until it meets a condition. The condition may raise."""
+        session = await self.load_confirmed(at)
+        if is_met(session.state):
+            return
+        tail = self.eventlog.log.tail(at, after=session.head.seq)
+        async with aclosing(cast("AsyncGenerator[StoredCommit, None]", tail)) as commits:
+            async for stored in commits:
+                session = self._cache.fold(session, stored)
+                if is_met(session.state):
+                    return
 
     def forget(self, at: Address) -> None:
         """Drop a session from the cache. The next command reads its log."""

@@ -4,14 +4,18 @@ A session counts for the principal that created it, with the prompts of everybod
 in the share of its caller and in that of the creator of its session.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 
 from fairlead_eventlog.quotas.tenant_totals import TenantTotalsReader
 from fairlead_schema.commands.quota import (
+    UNLIMITED,
     QuotaHolder,
+    QuotaLimits,
     QuotaName,
     QuotaPolicy,
     QuotaReached,
+    TenantTotals,
+    quota_holders,
 )
 from fairlead_schema.errors import LimitReached
 from fairlead_schema.identity.principal import PrincipalName
@@ -61,6 +65,15 @@ class QuotaCheck:
             if (exceeded := find_exceeded_quota(limits, totals, adds)) is not None:
                 return exceeded
         return None
+
+    async def known_totals(
+        self, tenant: TenantId, creator: PrincipalName | None
+    ) -> AsyncIterator[tuple[QuotaLimits, TenantTotals]]:
+        """The limits of a tenant and a principal that have any, with what is used, if that is known."""
+        for holder in quota_holders(tenant, creator):
+            limits = self._policy.limits(holder)
+            if limits != UNLIMITED and (totals := await self._totals.load(*holder)) is not None:
+                yield limits, totals
 
     def limits_principals(self, tenant: TenantId, quotas: Iterable[QuotaName]) -> bool:
         """Whether the principals of a tenant have a limit of some quotas."""

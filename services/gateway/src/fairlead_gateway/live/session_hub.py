@@ -13,13 +13,13 @@ from typing import Final
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.ports import Deltas, Head, SessionLog
 from fairlead_eventlog.register_ports import Snapshots
+from fairlead_eventlog.replicas.contiguity import next_seq
 from fairlead_eventlog.replicas.open_texts import OpenTextsPort
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_gateway.http.sse import FrameQueue, auto_close
 from fairlead_gateway.live.frames import CommitFrames, delta_frames, encode_commit
 from fairlead_gateway.live.member import LiveFrames, Member
 from fairlead_gateway.live.open_texts import OpenBlocks
-from fairlead_gateway.log.contiguity import next_seq
 from fairlead_gateway.log.envelopes import PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_schema.delta import Delta

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
 from fairlead_eventlog.ports import Head, SessionLog
+from fairlead_eventlog.replicas.contiguity import read_contiguous
 from fairlead_gateway.http.sse import auto_close
-from fairlead_gateway.log.contiguity import read_contiguous
 from fairlead_gateway.reads.read_model import ReadModel, ReadsUnavailable
 from fairlead_schema.events import (
     InputCancelled,

@@ -4,9 +4,9 @@ from contextlib import suppress
 from typing import Any
 
 from fairlead_eventlog.ports import START, Head
+from fairlead_eventlog.replicas.contiguity import locate_readable
 from fairlead_eventlog.session_cache import Readable
 from fairlead_gateway.http.operation import ApiRequest
-from fairlead_gateway.log.contiguity import locate_readable
 from fairlead_gateway.log.session_state import load_readable
 from fairlead_gateway.reads.read_model import ReadsUnavailable
 from fairlead_schema.errors import UnreadablePlace

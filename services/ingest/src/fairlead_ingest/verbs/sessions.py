@@ -20,7 +20,7 @@ from fairlead_session.state.session import Session
 
 async def load(context: CommandContext, at: Address) -> Session:
     """The session as it is now. Raises SessionNotFound."""
-    return _check_exists(await context.load(at))
+    return check_exists(await context.load(at))
 
 
 async def change(
@@ -36,7 +36,7 @@ async def change(
     """
 
     def decide_existing(session: Session) -> Events | Refusal:
-        return decide(_check_exists(session))
+        return decide(check_exists(session))
 
     return await context.commit(at, decide_existing, by=by)
 
@@ -65,7 +65,8 @@ def sequence_answer(session: Session) -> SeqReached:
     return SeqReached(session_id=session.id, seq=session.seq)
 
 
-def _check_exists(session: Session) -> Session:
+def check_exists(session: Session) -> Session:
+    """The session itself. Raises SessionNotFound."""
     if session.profile is None:
         raise SessionNotFound(session.id)
     return session

@@ -3,7 +3,6 @@
 from contextlib import suppress
 from typing import Final
 
-from pydantic import Field
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
@@ -13,20 +12,13 @@ from fairlead_gateway.log.session_state import load_readable
 from fairlead_gateway.log.tenant_totals import load_totals
 from fairlead_gateway.log.unreadable import unreadable_place
 from fairlead_schema.commands.quota import UNLIMITED, QuotaPolicy, quota_holders
-from fairlead_schema.errors import ServiceUnavailable, SessionNotFound, UnreadablePlace
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.model import Model
-from fairlead_session.explain import Explanation, Waiting, add_quotas, explain, explain_unreadable
+from fairlead_session.explain import Explanation, add_quotas, explain, explain_unreadable
+from fairlead_session.explain_answer import WireExplanation
 
 QUOTAS_TIMEOUT_S: Final = 0.5
-
-
-class WireExplanation(Explanation):
-    """An explanation with the field names of the wire."""
-
-    waiting_on: tuple[Waiting, ...] | None = Field(default=None, alias="waiting_on")
-    approved_by: str | None = Field(default=None, alias="approved_by")
-    unreadable: UnreadablePlace | None = None
 
 
 class ExplainAnswer(Model):

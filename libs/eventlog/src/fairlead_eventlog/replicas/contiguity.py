@@ -1,6 +1,6 @@
 """Reads a session's log up to the first place that cannot be read, and never beyond it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from fairlead_eventlog.ports import START, Head, SessionLog, StoredCommit
 from fairlead_eventlog.replicas.commit_order import CommitOrder
@@ -21,7 +21,7 @@ def next_seq(seq: int, stored: StoredCommit) -> int:
 
 async def read_contiguous(
     log: SessionLog, at: Address, *, after: Head, limit: int, reach: int
-) -> AsyncIterator[StoredCommit]:
+) -> AsyncGenerator[StoredCommit, None]:
     """The commits after a head, at least up to position `reach`, without exact repeats.
 
     A replica that lags is read again until it has that position. Raises SessionUnreadable where a
