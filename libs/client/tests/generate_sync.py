@@ -1,6 +1,7 @@
 """Generates the synchronous client from the asynchronous one: `make client`.
 
-Two modules are written by hand on both sides: `__init__` and `runtime`, which holds what differs.
+Written by hand on both sides are `__init__`, `runtime`, which holds what differs, and `nats_link`: nats-py
+is asynchronous alone.
 """
 
 import re
@@ -12,7 +13,7 @@ from typing import Final
 
 PACKAGE: Final = Path(__file__).parents[1] / "src/fairlead_client"
 _FIXED: Final = "I,F401,UP028"
-BY_HAND: Final = frozenset({"__init__.py", "runtime.py"})
+BY_HAND: Final = frozenset({"__init__.py", "runtime.py", "nats_link.py"})
 _WORDS: Final = {
     "AsyncGenerator": "Generator",
     "Awaitable": "",

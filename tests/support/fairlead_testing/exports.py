@@ -36,7 +36,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor, TextContent, managed_path
 from fairlead_schema.transfer.checksum import add_checksum
 from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
-from fairlead_session.transfer.lines import ExportHeader, ExportLines, ExportScope
+from fairlead_schema.transfer.lines import ExportHeader, ExportLines, ExportScope
 
 PARENT = "ses_parent"
 CALL = "call_1"

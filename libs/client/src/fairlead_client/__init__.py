@@ -5,9 +5,11 @@ from fairlead_client.credentials import TokenSource
 from fairlead_client.errors import (
     AnswerMisfit,
     ClientError,
+    ExtraMissing,
     MalformedAnswer,
     NotFairlead,
     NotInTime,
+    NotOverNats,
     PromptFailed,
     PromptUnanswered,
     PromptWithdrawn,
@@ -15,6 +17,7 @@ from fairlead_client.errors import (
     TokenUnavailable,
 )
 from fairlead_client.message_ids import mint_message_id, mint_session_id
+from fairlead_client.nats_login import NatsLogin
 from fairlead_client.prompt_answer import PromptAnswer
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.sync_client.client import Fairlead
@@ -24,10 +27,13 @@ __all__ = [
     "AnswerMisfit",
     "AsyncFairlead",
     "ClientError",
+    "ExtraMissing",
     "Fairlead",
     "MalformedAnswer",
+    "NatsLogin",
     "NotFairlead",
     "NotInTime",
+    "NotOverNats",
     "PromptAnswer",
     "PromptFailed",
     "PromptUnanswered",

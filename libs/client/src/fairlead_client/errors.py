@@ -7,6 +7,8 @@ ClientError
 ├── NotFairlead         the address answers, but no gateway of Fairlead does
 ├── MalformedAnswer     an answer or an event cannot be read
 ├── TokenUnavailable    the source of the token gave none
+├── ExtraMissing        the package is installed without an extra that is needed
+├── NotOverNats         the operation needs the HTTP API
 ├── PromptFailed        the model's turn failed, and the session rests
 ├── PromptWithdrawn     somebody withdrew the prompt before the model saw it
 ├── PromptUnanswered    the session rests, and nobody answers the prompt before something changes
@@ -26,14 +28,18 @@ class ClientError(Exception):
 class ServerAway(ClientError):
     """Nobody answered. A request that was sent may have been served: repeat it with the same id."""
 
-    def __init__(self, url: str, cause: str, *, was_sent: bool) -> None:
+    def __init__(
+        self, url: str, cause: str, *, was_sent: bool, retry_after_s: float | None = None
+    ) -> None:
+        address = "$FAIRLEAD_HTTP" if url.startswith("http") else "$FAIRLEAD_NATS_URL"
         super().__init__(
             f"no server answers at {url} ({cause}): start it, or correct the address"
-            " (url=, or $FAIRLEAD_HTTP)"
+            f" (url=, or {address})"
         )
         self.url = url
         self.was_sent = was_sent
         """False: the request did not leave, so nobody has served it."""
+        self.retry_after_s = retry_after_s
 
 
 class NotFairlead(ClientError):
@@ -57,6 +63,16 @@ class MalformedAnswer(ClientError):
 class TokenUnavailable(ClientError):
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(f"no token from {source}: {reason}")
+
+
+class ExtraMissing(ClientError):
+    def __init__(self, extra: str) -> None:
+        super().__init__(f"this needs an extra: install fairlead-client[{extra}]")
+
+
+class NotOverNats(ClientError):
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is not served over NATS: use the client of the HTTP API for it")
 
 
 class PromptFailed(ClientError):

@@ -44,16 +44,41 @@ class FragmentFilter:
             if event.type in _ENDS:
                 self._blocks.clear()
             return event
-        name, data = _BLOCKS.get(event.type), event.data
-        if name is None or not isinstance(data.get("delta"), str):
+        key, data = _key(event), event.data
+        if key is None:
             return event
-        key = (event.type, str(data.get("assistantMessageID")), str(data.get(name)))
         block = self._blocks.setdefault(key, _Block())
         if block.passed and not block.received:
             block.is_cut = data.get("index") not in {0, None}
         if block.is_cut:
             return None
         return _unseen(block, event)
+
+
+class FragmentOrder:
+    """Notices fragments that were lost on one connection, by their numbers."""
+
+    def __init__(self) -> None:
+        self._next: dict[tuple[str, str, str], int] = {}
+
+    def is_after_gap(self, event: ReceivedEvent) -> bool:
+        """Whether fragments before this one are missing. The first of a text begins wherever it does."""
+        index, key = event.data.get("index"), _key(event)
+        if key is None or not isinstance(index, int):
+            return False
+        expected = self._next.get(key, index)
+        if index == 0:
+            self._next.clear()  # Most texts end before the next one begins.
+        self._next[key] = index + 1
+        return index != expected
+
+
+def _key(event: ReceivedEvent) -> tuple[str, str, str] | None:
+    """The text that a fragment belongs to; None for fragments without a number."""
+    name, data = _BLOCKS.get(event.type), event.data
+    if name is None or not isinstance(data.get("delta"), str):
+        return None
+    return event.type, str(data.get("assistantMessageID")), str(data.get(name))
 
 
 def _unseen(block: _Block, event: ReceivedEvent) -> ReceivedEvent | None:

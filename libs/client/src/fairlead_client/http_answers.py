@@ -6,7 +6,7 @@ import httpx
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from fairlead_client.errors import MalformedAnswer, NotFairlead, ServerAway
+from fairlead_client.errors import ClientError, MalformedAnswer, NotFairlead, ServerAway
 from fairlead_schema.errors import Refused, WireError
 
 # A proxy answers these in its own words while the gateway behind it is away.
@@ -14,15 +14,18 @@ _PROXY_STATUSES: Final = frozenset({502, 503, 504})
 _RETRY_AFTER_S_MAX: Final = 60.0
 
 
-def refusal_of(response: httpx.Response) -> Exception:
+def refusal_of(response: httpx.Response) -> Refused | ClientError:
     """The error that a response stands for. Its body has been read."""
-    url, status = str(response.url), response.status_code
+    url, status, wait_s = str(response.url), response.status_code, _retry_after_s(response)
     try:
-        return Refused.from_wire(WireError.model_validate_json(response.content))
+        refusal = Refused.from_wire(WireError.model_validate_json(response.content))
     except ValidationError:
         if status in _PROXY_STATUSES:
-            return ServerAway(url, f"a proxy answers {status}", was_sent=True)
+            cause = f"a proxy answers {status}"
+            return ServerAway(url, cause, was_sent=True, retry_after_s=wait_s)
         return not_fairlead(response)
+    refusal.retry_after_s = wait_s
+    return refusal
 
 
 def not_fairlead(response: httpx.Response) -> NotFairlead:
@@ -52,7 +55,7 @@ def away(url: str, error: httpx.TransportError) -> ServerAway:
     return ServerAway(url, cause, was_sent=not never_left)
 
 
-def retry_after_s(response: httpx.Response) -> float | None:
+def _retry_after_s(response: httpx.Response) -> float | None:
     """How long the server asks to wait; None if it does not say."""
     text = response.headers.get("retry-after", "")
     return min(float(text), _RETRY_AFTER_S_MAX) if text.isdigit() else None

@@ -1,5 +1,7 @@
 """One event as the client hands it out: readable without a model, and typed where its type is known."""
 
+import itertools
+import time
 from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
@@ -21,6 +23,7 @@ _LOG_TYPES: Final = {
     "question.v2.rejected": "question.rejected",
 }
 _LOG_VERSIONS: Final = {("step.ended", 2): 1, ("step.failed", 2): 1}
+_COUNT: Final = itertools.count(1)
 _ASKED: Final = frozenset({"permission.v2.asked", "question.v2.asked"})
 
 
@@ -80,3 +83,14 @@ def event_of(raw: dict[str, Any]) -> ReceivedEvent:
     return ReceivedEvent(
         type_.removeprefix(PREFIX), raw["data"], raw["id"], seq, version, raw.get("metadata")
     )
+
+
+def fragment_of(data: bytes, session_id: str) -> ReceivedEvent:
+    """One live fragment as a runner broadcasts it. Raises MalformedAnswer for anything else."""
+    try:
+        raw = from_json(data)
+        type_ = raw.pop("type")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MalformedAnswer("a fragment", str(error)) from error
+    named = {"timestamp": time.time_ns() // 1_000_000, "sessionID": session_id}
+    return ReceivedEvent(type_, {**named, **raw}, f"evt_live_{next(_COUNT)}")

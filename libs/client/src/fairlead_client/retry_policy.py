@@ -34,10 +34,10 @@ def is_passing(error: Exception, *, is_repeatable: bool) -> bool:
             return False
 
 
-def pause_s(failures: int, error: ClientError | Refused, retry_after_s: float | None) -> float:
+def pause_s(failures: int, error: ClientError | Refused) -> float:
     """The pause before the next try. The server's own wish wins; else pauses double, with a spread."""
-    if retry_after_s is not None:
-        return retry_after_s
+    if isinstance(error, Refused | ServerAway) and error.retry_after_s is not None:
+        return error.retry_after_s
     if isinstance(error, LimitReached):
         return _LIMIT_PAUSE_S
     pause = min(PAUSE_S_FIRST * float(1 << min(failures, 10)), PAUSE_S_MAX)

@@ -1,6 +1,7 @@
 """Where a reader is in the stream of a session."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from fairlead_client.deadline import Deadline
 from fairlead_client.fragment_filter import FragmentFilter
@@ -27,6 +28,13 @@ class StreamPlace:
     def params(self) -> dict[str, str]:
         after = {} if self.seq is None else {"after": str(self.seq)}
         return after if self.log is None else {**after, "log": self.log}
+
+    @property
+    def command(self) -> dict[str, Any]:
+        """The command for the next page of the log over NATS."""
+        log = {} if self.log is None else {"log": self.log}
+        named = {"sessionID": self.session_id, "after": self.seq or 0}
+        return {**named, "notices": self.with_notices, **log}
 
     def take(self, event: ReceivedEvent) -> bool:
         """Move on to an event. False: the reader has it already."""

@@ -66,6 +66,8 @@ class Refused(Exception):
 
     tag: ClassVar[str] = "UnknownError"
     status: ClassVar[int] = 500
+    retry_after_s: float | None = None
+    """How long the server asks to wait before the next try. Only clients set it."""
 
     def __init__(self, message: str, *, seq: int | None = None, **fields: str | None) -> None:
         super().__init__(message)

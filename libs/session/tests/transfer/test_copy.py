@@ -5,6 +5,7 @@ import re
 from fairlead_schema.ids import is_minted
 from fairlead_schema.record import Recorded
 from fairlead_schema.tools.content import managed_path
+from fairlead_schema.transfer.lines import ExportedCommit
 from fairlead_service import ids
 from fairlead_session.calls.child_ids import child_of, first_prompt
 from fairlead_session.fold.evolve import evolve
@@ -12,7 +13,6 @@ from fairlead_session.state.session import Session
 from fairlead_session.transfer.copy import copy_export
 from fairlead_session.transfer.copy_ids import CopiedIds
 from fairlead_session.transfer.events import decode_stored, stored_events
-from fairlead_session.transfer.lines import ExportedCommit
 from fairlead_session.transfer.reader import trusted_items
 from fairlead_session.transfer.verification import verify_export
 from fairlead_testing.exports import CHILD, OUTPUT, PARENT, tree_export

@@ -10,8 +10,8 @@ from pydantic_core import from_json, to_json
 
 from fairlead_schema.events import SessionArchived, SessionPurged
 from fairlead_schema.subjects import Address
+from fairlead_schema.transfer.lines import LINE_BYTES_MAX, ExportHeader, ExportLines
 from fairlead_session.transfer.errors import ExportError
-from fairlead_session.transfer.lines import LINE_BYTES_MAX, ExportHeader, ExportLines
 from fairlead_session.transfer.verification import verify_export
 from fairlead_testing.exports import (
     CHILD,

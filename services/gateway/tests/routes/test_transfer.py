@@ -9,7 +9,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.subjects import Address
-from fairlead_session.transfer.lines import OutputBegun
+from fairlead_schema.transfer.lines import OutputBegun
 from fairlead_session.transfer.reader import trusted_items
 from fairlead_session.transfer.verification import verify_export
 from fairlead_testing.exports import (

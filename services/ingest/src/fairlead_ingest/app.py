@@ -45,7 +45,7 @@ from fairlead_ingest.verbs.revert import revert
 from fairlead_ingest.verbs.transfer.check import check
 from fairlead_ingest.verbs.transfer.claim import claim
 from fairlead_ingest.verbs.transfer.fork import fork
-from fairlead_ingest.verbs.transfer.output import store_output
+from fairlead_ingest.verbs.transfer.output import read_output, store_output
 from fairlead_ingest.verbs.transfer.page import read_page
 from fairlead_ingest.verbs.transfer.replay import replay
 from fairlead_schema.identity.verbs import KEYED
@@ -128,6 +128,7 @@ class Ingest:
         self._serve("session.upload", upload)
         self._serve("transfer.claim", claim)
         self._serve("transfer.page", read_page)
+        self._serve("transfer.read", read_output)
         self._serve("session.fork", fork)
 
     @property

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ValidationError
 from fairlead_client.async_client.answer_stream import await_answer
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.async_client.http_transport import AsyncHttpTransport
+from fairlead_client.async_client.nats_link import AsyncNatsLink
+from fairlead_client.async_client.nats_transport import AsyncNatsTransport
 from fairlead_client.async_client.transport import AsyncSessionTransport
 from fairlead_client.async_client.workspace import AsyncWorkspace
 from fairlead_client.credentials import TokenSource
@@ -18,6 +20,7 @@ from fairlead_client.deadline import Deadline
 from fairlead_client.errors import AnswerMisfit
 from fairlead_client.local_stack import STATE, find_gateway
 from fairlead_client.message_ids import mint_message_id
+from fairlead_client.nats_login import NatsLogin, find_login
 from fairlead_client.prompt_answer import PromptAnswer
 from fairlead_client.prompt_input import AnySession, PromptFields, prompt_of, session_id_of
 from fairlead_client.received_event import ReceivedEvent
@@ -55,6 +58,21 @@ class AsyncFairlead(AsyncWorkspace):
                 AsyncHttpConnection(gateway.url, gateway.token, patience_s=patience_s)
             )
         super().__init__(transport)
+
+    @classmethod
+    def over_nats(
+        cls,
+        login: NatsLogin | None = None,
+        *,
+        patience_s: float | None = PATIENCE_S,
+        state: Path = STATE,
+    ) -> Self:
+        """The same client over NATS, for services that have no HTTP: needs `fairlead-client[nats]`.
+
+        Without a login: `$FAIRLEAD_NATS_URL` with its variables, else the stack that runs on this machine.
+        """
+        link = AsyncNatsLink(login or find_login(state=state))
+        return cls(transport=AsyncNatsTransport(link, patience_s=patience_s))
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,18 +1,15 @@
 """Requests to a gateway: with the caller's token, and again while the server is away."""
 
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import httpx
 
-from fairlead_client.async_client.runtime import resolve, sleep
+from fairlead_client.async_client.repetition import repeat
+from fairlead_client.async_client.runtime import resolve
 from fairlead_client.credentials import TokenSource, token_reader
-from fairlead_client.errors import ClientError
-from fairlead_client.http_answers import away, json_of, not_fairlead, refusal_of, retry_after_s
-from fairlead_client.retry_policy import is_passing, pause_s
-from fairlead_schema.errors import Refused, Unauthorized
+from fairlead_client.http_answers import away, json_of, not_fairlead, refusal_of
 
 TIMEOUT_S: Final = 30.0
 CONNECT_S: Final = 5.0
@@ -57,33 +54,13 @@ class AsyncHttpConnection:
         A request that may be repeated is repeated while the server is away, within the patience.
         """
         return json_of(
-            await self.repeat(
-                lambda: self._send(method, path, options), is_repeatable=is_repeatable
+            await repeat(
+                lambda: self._send(method, path, options),
+                is_repeatable=is_repeatable,
+                patience_s=self.patience_s,
+                renew=self.renew_token,
             )
         )
-
-    async def repeat(
-        self, send: Callable[[], Awaitable[httpx.Response]], *, is_repeatable: bool
-    ) -> httpx.Response:
-        """Send until somebody answers, within the patience. Raises the last error."""
-        began, failures, renewed = time.monotonic(), 0, False
-        while True:
-            try:
-                return await send()
-            except Unauthorized:
-                if renewed or not await self.renew_token():
-                    raise
-                renewed = True
-                continue
-            except (ClientError, Refused) as error:
-                if not is_passing(error, is_repeatable=is_repeatable):
-                    raise
-                pause = pause_s(failures, error, getattr(error, "retry_after_s", None))
-                waited = time.monotonic() - began
-                if self.patience_s is not None and waited + pause > self.patience_s:
-                    raise
-            failures += 1
-            await sleep(pause)
 
     @asynccontextmanager
     async def open(
@@ -131,6 +108,4 @@ class AsyncHttpConnection:
             raise away(self.url, error) from error
         if response.is_success:
             return response
-        refusal = refusal_of(response)
-        refusal.retry_after_s = retry_after_s(response)  # type: ignore[attr-defined]
-        raise refusal
+        raise refusal_of(response)

@@ -63,7 +63,8 @@ class AsyncSessionAdmin:
 
     async def explain(self, session: AnySession) -> dict[str, Any]:
         """Why a session works or rests: `state`, `code`, `reason` and `next`."""
-        return await self._transport.explain(session_id_of(session))
+        explanation: dict[str, Any] = await self._send("session.explain", session)
+        return explanation
 
     async def pending(self, session: AnySession) -> list[Receipt]:
         """The inputs that are admitted and that the model has not seen, in their order."""
@@ -85,6 +86,10 @@ class AsyncSessionAdmin:
     async def compact(self, session: AnySession) -> None:
         """Replace the history by a summary."""
         await self._send("session.compact", session)
+
+    async def erase(self, session: AnySession) -> None:
+        """Delete a session and everything of it, for ever. Whoever follows it is told."""
+        await self._send("session.delete", session)
 
     async def switch_model(self, session: AnySession, model: AnyModel) -> None:
         """Use another model for later turns."""

@@ -27,9 +27,6 @@ class AsyncSessionTransport(Protocol):
     ) -> AsyncGenerator[ReceivedEvent, None]:
         """Every event after a seq that is in the log now."""
 
-    async def explain(self, session_id: SessionId) -> dict[str, Any]:
-        """Why the session moves or rests."""
-
     async def wait(self, session_id: SessionId, deadline: Deadline) -> None:
         """Wait until the session rests. Raises NotInTime."""
 

@@ -40,7 +40,7 @@ def _look_for_rest(
 ) -> None:
     """If the session rests, take everything that the log has. Raises if that is no answer."""
     while not collector.is_final:
-        explanation = transport.explain(receipt.session_id)
+        explanation = transport.send("session.explain", {"sessionID": receipt.session_id})
         if is_under_way(explanation):
             return
         before = collector.seq

@@ -14,12 +14,15 @@ from fairlead_client.deadline import Deadline
 from fairlead_client.errors import AnswerMisfit
 from fairlead_client.local_stack import STATE, find_gateway
 from fairlead_client.message_ids import mint_message_id
+from fairlead_client.nats_login import NatsLogin, find_login
 from fairlead_client.prompt_answer import PromptAnswer
 from fairlead_client.prompt_input import AnySession, PromptFields, prompt_of, session_id_of
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.sync_client.answer_stream import await_answer
 from fairlead_client.sync_client.http_connection import HttpConnection
 from fairlead_client.sync_client.http_transport import HttpTransport
+from fairlead_client.sync_client.nats_link import NatsLink
+from fairlead_client.sync_client.nats_transport import NatsTransport
 from fairlead_client.sync_client.transport import SessionTransport
 from fairlead_client.sync_client.workspace import Workspace
 from fairlead_schema.ids import MessageId
@@ -56,6 +59,21 @@ class Fairlead(Workspace):
                 HttpConnection(gateway.url, gateway.token, patience_s=patience_s)
             )
         super().__init__(transport)
+
+    @classmethod
+    def over_nats(
+        cls,
+        login: NatsLogin | None = None,
+        *,
+        patience_s: float | None = PATIENCE_S,
+        state: Path = STATE,
+    ) -> Self:
+        """The same client over NATS, for services that have no HTTP: needs `fairlead-client[nats]`.
+
+        Without a login: `$FAIRLEAD_NATS_URL` with its variables, else the stack that runs on this machine.
+        """
+        link = NatsLink(login or find_login(state=state))
+        return cls(transport=NatsTransport(link, patience_s=patience_s))
 
     def __enter__(self) -> Self:
         return self

@@ -4,46 +4,77 @@
 import time
 from collections.abc import Generator
 from contextlib import closing
-from typing import Final
+from typing import Final, Protocol
 
-import httpx
-
-from fairlead_client.errors import ClientError, MalformedAnswer
-from fairlead_client.frame_parser import FrameParser, FrameTooLong, StreamFrame
-from fairlead_client.received_event import ReceivedEvent, event_of, parse_event
+from fairlead_client.errors import ClientError
+from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.retry_policy import is_passing, pause_s
 from fairlead_client.stream_place import StreamPlace
-from fairlead_client.sync_client.http_connection import HttpConnection
 from fairlead_client.sync_client.runtime import sleep
-from fairlead_schema.errors import Refused, ServiceUnavailable, Unauthorized, WireError
+from fairlead_schema.errors import Refused, ServiceUnavailable, SessionNotFound, Unauthorized
 
-LOG_HEADER: Final = "fairlead-log"
-FAILURE_EVENT: Final = "effect/httpapi/stream/failure"
 CAUGHT_UP: Final = "caught-up"
-SILENCE_S: Final = 45.0
-"""A live stream is silent for at most one heartbeat, so three mean that it is dead."""
+"""The comment of a stream that has shown all that the log has."""
+ERASED: Final = "session.purged"
 
 
-def follow_stream(
-    connection: HttpConnection, place: StreamPlace
+class StreamSource(Protocol):
+    """Opens the stream of a session once. What breaks is opened again from the place that it reached."""
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long the first answer may take."""
+
+    def read_stream(self, place: StreamPlace) -> Generator[ReceivedEvent | str, None, None]:
+        """The events after the place, and comments. Raises the error that the stream ends with."""
+
+    def renew_token(self) -> bool:
+        """Read the credentials again after a refusal. False: there are no others."""
+
+
+def follow_events(
+    source: StreamSource, place: StreamPlace
+) -> Generator[ReceivedEvent | None, None, None]:
+    """Every event after the place as it comes. None: nothing is new at this moment."""
+    with closing(_follow_stream(source, place)) as stream:
+        for item in stream:
+            yield None if isinstance(item, str) else item
+            if not isinstance(item, str) and item.type == ERASED:
+                # No event follows, and the server keeps the stream open.
+                raise SessionNotFound(place.session_id)
+
+
+def read_events(source: StreamSource, place: StreamPlace) -> Generator[ReceivedEvent, None, None]:
+    """Every event after the place that is in the log now."""
+    with closing(_follow_stream(source, place)) as stream:
+        for item in stream:
+            if isinstance(item, str):
+                if item == CAUGHT_UP:
+                    return
+            elif item.seq is not None:
+                yield item
+
+
+def _follow_stream(
+    source: StreamSource, place: StreamPlace
 ) -> Generator[ReceivedEvent | str, None, None]:
     """Every event after the place, and each comment of the stream. It does not end by itself.
 
-    Before the first answer the patience of the connection holds. After it the stream is opened again for
+    Before the first answer the patience of the source holds. After it the stream is opened again for
     ever. Raises Refused if the server has nothing to follow, and ClientError.
     """
     failing_since: float | None = None
     failures, was_open = 0, False
     while True:
         try:
-            with closing(_read_stream(connection, place)) as stream:
+            with closing(source.read_stream(place)) as stream:
                 for item in stream:
                     failing_since, failures, was_open = None, 0, True
                     connection.failure = None
                     yield item
             error: ClientError | Refused = ServiceUnavailable("The stream ended")
         except Unauthorized as refusal:
-            if not connection.renew_token() and not was_open:
+            if not source.renew_token() and not was_open:
                 raise
             error = refusal
         except (ClientError, Refused) as problem:
@@ -54,58 +85,10 @@ def follow_stream(
         now = time.monotonic()
         failing_since = now if failing_since is None else failing_since
         is_lasting = not was_open or isinstance(error, Unauthorized)
-        patience_s = connection.patience_s
+        patience_s = source.patience_s
         if is_lasting and patience_s is not None and now - failing_since > patience_s:
             raise error
         place.deadline.check()
         place.fragments.reconnect()
-        sleep(pause_s(failures, error, None))
+        sleep(pause_s(failures, error))
         failures += 1
-
-
-def _read_stream(
-    connection: HttpConnection, place: StreamPlace
-) -> Generator[ReceivedEvent | str, None, None]:
-    """The events and comments of one response. Raises the error that the stream ends with."""
-    parser, media = FrameParser(), "text/event-stream"
-    read_s = place.deadline.left_s(SILENCE_S)
-    with connection.open(place.path, place.params, media=media, read_s=read_s) as response:
-        place.log = response.headers.get(LOG_HEADER, place.log)
-        for chunk in response.iter_bytes():
-            for frame in _feed(parser, chunk, response):
-                place.deadline.check()
-                if frame.data is None:
-                    yield frame.comment or ""
-                    continue
-                event = _complete(connection, _event_of(frame))
-                if place.take(event) and (news := place.fragments.take(event)) is not None:
-                    yield news
-
-
-def _feed(parser: FrameParser, chunk: bytes, response: httpx.Response) -> list[StreamFrame]:
-    try:
-        return parser.feed(chunk)
-    except FrameTooLong as error:
-        raise MalformedAnswer(f"the stream of {response.url}", str(error)) from error
-
-
-def _event_of(frame: StreamFrame) -> ReceivedEvent:
-    """The event of a frame. Raises the refusal that the frame holds instead."""
-    assert frame.data is not None, "a comment holds no event"
-    if frame.event == FAILURE_EVENT:
-        try:
-            refusal = Refused.from_wire(WireError.model_validate_json(frame.data))
-        except ValueError as error:
-            raise MalformedAnswer("the failure of a stream", str(error)) from error
-        raise refusal
-    return parse_event(frame.data, seq=frame.id)
-
-
-def _complete(connection: HttpConnection, event: ReceivedEvent) -> ReceivedEvent:
-    """The whole event, if the stream showed only a part of a long one."""
-    partial = (event.metadata or {}).get("partial")
-    if partial is None or event.seq is None:
-        return event
-    page = connection.request("GET", partial["href"], is_repeatable=True)
-    whole = [event_of(raw) for raw in page["data"] if raw["durable"]["seq"] == event.seq]
-    return whole[0] if whole else event

@@ -2,23 +2,22 @@
 """Sessions over HTTP and server-sent events."""
 
 from collections.abc import Generator
-from contextlib import closing
 from typing import Any, Final
 
 from fairlead_client.deadline import Deadline
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.routes import route_of
 from fairlead_client.stream_place import StreamPlace
-from fairlead_client.sync_client.event_stream import CAUGHT_UP, follow_stream
+from fairlead_client.sync_client.event_stream import follow_events, read_events
 from fairlead_client.sync_client.http_connection import HttpConnection
-from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
+from fairlead_client.sync_client.http_stream import read_response
+from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import SessionId
 
 WAIT_S: Final = 25.0
 """How long one request waits for a session to rest. The next request waits on."""
 EXPORT_SILENCE_S: Final = 60.0
-ERASED: Final = "session.purged"
 
 
 class HttpTransport:
@@ -43,33 +42,27 @@ class HttpTransport:
         self, session_id: SessionId, *, after: int | None, with_notices: bool, deadline: Deadline
     ) -> Generator[ReceivedEvent | None, None, None]:
         """Every event after a seq as it comes. None: nothing is new at this moment."""
-        place = StreamPlace(session_id, after, with_notices, deadline)
-        with closing(follow_stream(self._connection, place)) as stream:
-            for item in stream:
-                yield None if isinstance(item, str) else item
-                if not isinstance(item, str) and item.type == ERASED:
-                    # No event follows, and the server keeps the stream open.
-                    raise SessionNotFound(session_id)
+        return follow_events(self, StreamPlace(session_id, after, with_notices, deadline))
 
     def read(
         self, session_id: SessionId, *, after: int, with_notices: bool
     ) -> Generator[ReceivedEvent, None, None]:
         """Every event after a seq that is in the log now."""
-        place = StreamPlace(session_id, after, with_notices, Deadline("the events", None))
-        with closing(follow_stream(self._connection, place)) as stream:
-            for item in stream:
-                if isinstance(item, str):
-                    if item == CAUGHT_UP:
-                        return
-                elif item.seq is not None:
-                    yield item
+        deadline = Deadline("the events", None)
+        return read_events(self, StreamPlace(session_id, after, with_notices, deadline))
 
-    def explain(self, session_id: SessionId) -> dict[str, Any]:
-        """Why the session moves or rests."""
-        path = f"/api/session/{session_id}/explain"
-        answer = self._connection.request("GET", path, is_repeatable=True)
-        explanation: dict[str, Any] = answer["data"]
-        return explanation
+    @property
+    def patience_s(self) -> float | None:
+        """How long the first answer may take."""
+        return self._connection.patience_s
+
+    def read_stream(self, place: StreamPlace) -> Generator[ReceivedEvent | str, None, None]:
+        """The events and comments of one response. Raises the error that the stream ends with."""
+        return read_response(self._connection, place)
+
+    def renew_token(self) -> bool:
+        """Read the token again after a refusal. False: there is no other one."""
+        return self._connection.renew_token()
 
     def wait(self, session_id: SessionId, deadline: Deadline) -> None:
         """Wait until the session rests. Raises NotInTime."""

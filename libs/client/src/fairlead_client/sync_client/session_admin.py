@@ -63,7 +63,8 @@ class SessionAdmin:
 
     def explain(self, session: AnySession) -> dict[str, Any]:
         """Why a session works or rests: `state`, `code`, `reason` and `next`."""
-        return self._transport.explain(session_id_of(session))
+        explanation: dict[str, Any] = self._send("session.explain", session)
+        return explanation
 
     def pending(self, session: AnySession) -> list[Receipt]:
         """The inputs that are admitted and that the model has not seen, in their order."""
@@ -85,6 +86,10 @@ class SessionAdmin:
     def compact(self, session: AnySession) -> None:
         """Replace the history by a summary."""
         self._send("session.compact", session)
+
+    def erase(self, session: AnySession) -> None:
+        """Delete a session and everything of it, for ever. Whoever follows it is told."""
+        self._send("session.delete", session)
 
     def switch_model(self, session: AnySession, model: AnyModel) -> None:
         """Use another model for later turns."""

@@ -28,9 +28,6 @@ class SessionTransport(Protocol):
     ) -> Generator[ReceivedEvent, None, None]:
         """Every event after a seq that is in the log now."""
 
-    def explain(self, session_id: SessionId) -> dict[str, Any]:
-        """Why the session moves or rests."""
-
     def wait(self, session_id: SessionId, deadline: Deadline) -> None:
         """Wait until the session rests. Raises NotInTime."""
 

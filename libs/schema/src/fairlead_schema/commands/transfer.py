@@ -141,3 +141,25 @@ class CommitsRead(Model):
     session_id: SessionId
     commits: tuple[str, ...]
     next: int | None = None
+    outputs: tuple[OutputId | AttachmentId, ...] = ()
+    """The managed outputs and attachments that these commits name."""
+    children: tuple[SessionId, ...] = ()
+    """The sessions of sub-agents that these commits began."""
+    log: str | None = None
+    """The incarnation of the log."""
+
+
+class ReadOutput(SessionCommand):
+    """`transfer.read`: some bytes of an output or an attachment that the session names."""
+
+    id: OutputId | AttachmentId
+    first: Annotated[int, Field(ge=0, lt=2**53)] = 0
+
+
+class OutputRead(Model):
+    """Some bytes, and how many there are in all. An output that expired has no type."""
+
+    id: OutputId | AttachmentId
+    mime: str | None = None
+    bytes: int = 0
+    data: Base64Bytes = b""

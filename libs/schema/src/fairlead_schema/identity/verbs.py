@@ -76,6 +76,7 @@ VERBS: Final[dict[str, VerbRule]] = {
     "transfer.output": _repeatable("tenant:admin"),
     "transfer.claim": _repeatable("tenant:admin"),
     "transfer.page": _repeatable("session:read"),
+    "transfer.read": _repeatable("session:read"),
     "approval.list": _repeatable("session:read"),
     "approval.remove": _repeatable("approval:save"),
     "ask.expire": _ingest(None),

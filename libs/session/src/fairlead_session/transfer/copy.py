@@ -8,9 +8,7 @@ from pydantic_core import to_json
 from fairlead_schema.ids import SessionId
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.checksum import add_checksum
-from fairlead_session.transfer.copy_ids import CopiedIds
-from fairlead_session.transfer.events import stored_events
-from fairlead_session.transfer.lines import (
+from fairlead_schema.transfer.lines import (
     ExportedCommit,
     ExportHeader,
     ExportLines,
@@ -19,6 +17,8 @@ from fairlead_session.transfer.lines import (
     SessionBegun,
     SessionSealed,
 )
+from fairlead_session.transfer.copy_ids import CopiedIds
+from fairlead_session.transfer.events import stored_events
 from fairlead_session.transfer.reader import trusted_items
 
 

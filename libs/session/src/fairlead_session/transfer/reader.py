@@ -11,8 +11,7 @@ from pydantic_core import from_json
 
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import Model
-from fairlead_session.transfer.errors import ExportError, ExportFault
-from fairlead_session.transfer.lines import (
+from fairlead_schema.transfer.lines import (
     COMMIT,
     FORMAT,
     LINE_BYTES_MAX,
@@ -26,6 +25,7 @@ from fairlead_session.transfer.lines import (
     SessionBegun,
     SessionSealed,
 )
+from fairlead_session.transfer.errors import ExportError, ExportFault
 
 Line = TypeVar("Line", bound=Model)
 _KINDS: Final[dict[str, type[SessionBegun | OutputBegun | SessionSealed | ExportEnd]]] = {

@@ -22,15 +22,15 @@ from fairlead_schema.record import (
 )
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.checksum import ChecksumState, check_checksum
-from fairlead_session.transfer.errors import ExportFault
-from fairlead_session.transfer.events import named_outputs, named_session
-from fairlead_session.transfer.lines import (
+from fairlead_schema.transfer.lines import (
     ExportedCommit,
     ExportHeader,
     ExportItem,
     OutputBegun,
     SessionBegun,
 )
+from fairlead_session.transfer.errors import ExportFault
+from fairlead_session.transfer.events import named_outputs, named_session
 from fairlead_session.transfer.reader import ExportReader, read_items
 from fairlead_session.verify.verify import LogReading
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fairlead_schema.ids import SessionId
-from fairlead_session.transfer.lines import (
+from fairlead_schema.transfer.lines import (
     ExportedCommit,
     ExportItem,
     SessionBegun,

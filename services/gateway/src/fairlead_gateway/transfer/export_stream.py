@@ -8,22 +8,16 @@ from typing import Final
 from fairlead_eventlog.ports import START
 from fairlead_gateway.http.sse import auto_close
 from fairlead_gateway.runtime import NatsPorts, Runtime
-from fairlead_schema.attachments.reference import ATTACHMENT_PREFIX, is_attachment, object_name
-from fairlead_schema.events import ToolCalled
+from fairlead_schema.attachments.reference import is_attachment, object_name
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.ids import AttachmentId, OutputId, SessionId, TenantId
-from fairlead_schema.record import LEVEL_NEWEST, RecordError, decode
+from fairlead_schema.record import LEVEL_NEWEST
 from fairlead_schema.subjects import Address
-from fairlead_schema.tools.content import MANAGED_PREFIX
+from fairlead_schema.transfer.lines import CHUNK_BYTES, ExportHeader, ExportLines, ExportScope
 from fairlead_service import ids
-from fairlead_session.calls.child_ids import TASK, child_of
-from fairlead_session.transfer.events import named_outputs
-from fairlead_session.transfer.lines import CHUNK_BYTES, ExportHeader, ExportLines, ExportScope
+from fairlead_session.transfer.named import named_by_commit
 
 PIECE_BYTES: Final = 256 * 1024
-_TASK: Final = f'"{TASK}"'.encode()
-_MANAGED: Final = MANAGED_PREFIX.encode()
-_ATTACHED: Final = ATTACHMENT_PREFIX.encode()
 
 
 async def export_sessions(
@@ -82,28 +76,15 @@ class _SessionExport:
         entries = self._ports.shards.session_entries(self._at, after=0)
         async with auto_close(entries):
             async for entry in entries:
-                self._note(entry.payload)
+                named = named_by_commit(self._at.session_id, entry.payload)
+                self._outputs |= dict.fromkeys(named.outputs)
+                self.children += named.children
                 yield self._lines.commit(entry.payload)
         for output_id in self._outputs:
             async with auto_close(self._output_lines(output_id)) as output_lines:
                 async for line in output_lines:
                     yield line
         yield self._lines.seal()
-
-    def _note(self, payload: bytes) -> None:
-        """Note the outputs and children that a commit names. Most commits name none."""
-        if not any(sign in payload for sign in (_MANAGED, _ATTACHED, _TASK)):
-            return
-        try:
-            events = [recorded.event for recorded in decode(payload).events]
-        except RecordError:
-            return  # The export keeps the bytes. Who verifies it names the place.
-        for event in events:
-            self._outputs |= dict.fromkeys(named_outputs(event))
-            if isinstance(event, ToolCalled) and event.tool == TASK:
-                self.children.append(
-                    child_of(self._at.session_id, event.assistant_message_id, event.call_id)
-                )
 
     async def _output_lines(self, output_id: OutputId | AttachmentId) -> AsyncIterator[bytes]:
         """The lines of an output or an attachment; none if it is not stored any more."""

@@ -30,7 +30,7 @@ from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import Model
 from fairlead_schema.subjects import Address
-from fairlead_session.transfer.lines import ExportItem, OutputBegun, OutputChunk, SessionBegun
+from fairlead_schema.transfer.lines import ExportItem, OutputBegun, OutputChunk, SessionBegun
 from fairlead_session.transfer.reader import file_lines, trusted_items
 from fairlead_session.transfer.verification import ExportSummary, SessionSummary
 

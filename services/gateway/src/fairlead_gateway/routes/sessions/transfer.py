@@ -27,9 +27,9 @@ from fairlead_schema.errors import (
 )
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import InputModel, Model
+from fairlead_schema.transfer.lines import ExportScope
 from fairlead_session.transfer.copy import copy_export
 from fairlead_session.transfer.errors import ExportError
-from fairlead_session.transfer.lines import ExportScope
 from fairlead_session.transfer.reader import file_lines
 from fairlead_session.transfer.verification import ExportSummary, verify_export
 

@@ -1,14 +1,23 @@
-"""`transfer.output`: store a managed output or an attachment of an import, part by part."""
+"""Outputs and attachments in parts: `transfer.output` stores those of an import, `transfer.read` reads."""
+
+from base64 import b64encode
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final, cast
 
 from fairlead_eventlog.register_ports import OutputPart, OutputParts, OutputStore
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_schema.attachments.reference import digest_of, is_attachment, object_name
-from fairlead_schema.commands.transfer import OutputStored, StoreOutput
+from fairlead_schema.commands.transfer import OutputRead, OutputStored, ReadOutput, StoreOutput
 from fairlead_schema.errors import InvalidRequest
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import OutputId
 from fairlead_schema.subjects import Address
+from fairlead_schema.transfer.lines import CHUNK_BYTES
 from fairlead_service.rpc.server import TenantParam
+
+PIECE_BYTES: Final = CHUNK_BYTES
+"""In base64 it fits into a message."""
 
 
 async def store_output(
@@ -51,7 +60,26 @@ async def store_part(
     return OutputStored(id=command.id, complete=True)
 
 
-def _find_store(context: CommandContext, command: StoreOutput) -> tuple[OutputStore, OutputId]:
+async def read_output(context: ContextDep, tenant: TenantParam, command: ReadOutput) -> OutputRead:
+    """Some bytes of an output from a place on. Raises nothing for one that is not stored any more."""
+    store, name = _find_store(context, command)
+    stored = await store.stat(tenant, name)
+    if stored is None:
+        return OutputRead(id=command.id)
+    data = bytearray()
+    pieces = store.get(tenant, name, first=command.first)
+    async with aclosing(cast("AsyncGenerator[bytes, None]", pieces)) as content:
+        async for piece in content:
+            data += piece
+            if len(data) >= PIECE_BYTES:
+                break
+    piece = b64encode(data[:PIECE_BYTES])
+    return OutputRead(id=command.id, mime=stored.mime, bytes=stored.bytes, data=piece)
+
+
+def _find_store(
+    context: CommandContext, command: StoreOutput | ReadOutput
+) -> tuple[OutputStore, OutputId]:
     if is_attachment(command.id):
         return context.eventlog.attachments, object_name(command.session_id, command.id)
     return context.eventlog.outputs, command.id

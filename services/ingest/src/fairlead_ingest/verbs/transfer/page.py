@@ -8,6 +8,7 @@ from fairlead_schema.commands.transfer import CommitsRead, ReadCommits
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
+from fairlead_session.transfer.named import CommitNames, named_by_commit
 
 PAGE_BYTES: Final = 256 * 1024
 """A page ends after so many bytes: as text inside of JSON they may become twice as many."""
@@ -19,14 +20,25 @@ async def read_page(context: ContextDep, tenant: TenantParam, command: ReadCommi
     if await context.eventlog.log.end(at) == START:
         raise SessionNotFound(at.session_id)
     commits: list[str] = []
-    size, position = 0, command.after
+    names: list[CommitNames] = []
+    size, position, next_ = 0, command.after, None
     async for entry in context.eventlog.shards.session_entries(at, after=command.after):
         if commits and (len(commits) == command.limit or size + len(entry.payload) > PAGE_BYTES):
-            return CommitsRead(session_id=at.session_id, commits=tuple(commits), next=position)
+            next_ = position
+            break
         try:
             commits.append(entry.payload.decode())
         except UnicodeDecodeError as error:
             reason = f"The commit at position {entry.position} is no text: {error}"
             raise ServiceUnavailable(reason, service="session.log", kind="Unreadable") from error
+        names.append(named_by_commit(at.session_id, entry.payload))
         size, position = size + len(entry.payload), entry.position
-    return CommitsRead(session_id=at.session_id, commits=tuple(commits))
+    incarnation = context.eventlog.status.current.incarnation
+    return CommitsRead(
+        session_id=at.session_id,
+        commits=tuple(commits),
+        next=next_,
+        outputs=tuple(dict.fromkeys(id_ for named in names for id_ in named.outputs)),
+        children=tuple(id_ for named in names for id_ in named.children),
+        log=None if incarnation is None else incarnation.id,
+    )

@@ -1,0 +1,243 @@
+"""A connection to NATS: requests, and subjects to listen to. It is made anew when it is needed.
+
+The synchronous client runs this one in a thread, so this module has a counterpart by hand.
+"""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from fairlead_client.async_client.runtime import resolve
+from fairlead_client.credentials import token_reader
+from fairlead_client.errors import ClientError, ExtraMissing, ServerAway, TokenUnavailable
+from fairlead_client.heard_message import HeardMessage
+from fairlead_client.nats_login import NatsLogin
+from fairlead_schema.errors import Forbidden, Refused, Unauthorized
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+
+CONNECT_S: Final = 5
+CLOSE_S: Final = 2.0
+PING_S: Final = 10
+MAILBOX_MAX: Final = 4096
+_REFUSED: Final = ("authorization", "authentication")
+_VIOLATION: Final = re.compile(r'permissions violation for \w+ to "([^"]+)"', re.IGNORECASE)
+_NO_RESPONDERS: Final = "503"
+
+
+class AsyncMailbox:
+    """What came on some subjects over one connection."""
+
+    def __init__(self) -> None:
+        self._messages: list[HeardMessage] = []
+        self._news = asyncio.Event()
+        self._end: ClientError | Refused | None = None
+
+    def put(self, message: HeardMessage) -> None:
+        if len(self._messages) < MAILBOX_MAX:
+            self._messages.append(message)
+            self._news.set()
+        else:
+            self.end(ServerAway("nats", "this program reads too slowly", was_sent=True))
+
+    def end(self, error: ClientError | Refused) -> None:
+        """Nothing more comes."""
+        self._end = self._end or error
+        self._news.set()
+
+    async def take(self, timeout_s: float) -> list[HeardMessage]:
+        """What has come; if nothing has, wait for it so long. Raises what ended the connection."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._news.wait()
+        if self._end is not None:
+            raise self._end
+        self._news.clear()
+        taken, self._messages = self._messages, []
+        return taken
+
+
+class AsyncNatsLink:
+    """Connects as a principal of a tenant. Whoever asks after a loss connects again."""
+
+    def __init__(self, login: NatsLogin) -> None:
+        self.login = login
+        self._read_token = token_reader(login.token)
+        self._connecting = asyncio.Lock()
+        self._nats: Client | None = None
+        self._shown: tuple[bytes, str | None] = (b"", None)
+        self._inbox = ""
+        self._count = 0
+        self._asked: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
+        self._mailboxes: dict[str, set[AsyncMailbox]] = defaultdict(set)
+
+    async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
+        """The answer to a request. Raises ServerAway, Forbidden, Unauthorized, TokenUnavailable."""
+        nats = await self._connect()
+        self._count += 1
+        token = str(self._count)
+        answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
+        self._asked[token] = subject, answer
+        try:
+            async with asyncio.timeout(timeout_s):
+                await nats.publish(subject, body, reply=f"{self._inbox}.{token}")
+                message = await answer
+        except TimeoutError:
+            raise self._away(f"no answer within {timeout_s:g} s", was_sent=True) from None
+        except Exception as error:
+            if isinstance(error, ClientError | Refused):
+                raise
+            raise self._away(str(error), was_sent=True) from error
+        finally:
+            del self._asked[token]
+        if message.headers is not None and message.headers.get("Status") == _NO_RESPONDERS:
+            verb = subject.split(".", 4)[-1]
+            cause = f"nobody serves {verb}: ingest is away, or older than this client"
+            raise self._away(cause, was_sent=False)
+        return message.data
+
+    @asynccontextmanager
+    async def listen(self, *subjects: str) -> AsyncGenerator[AsyncMailbox, None]:
+        """A mailbox for some subjects, over the present connection. Raises as `request` does."""
+        nats = await self._connect()
+        mailbox = AsyncMailbox()
+
+        async def put(message: "Msg") -> None:
+            mailbox.put(HeardMessage(message.subject, message.data))
+
+        subscriptions = []
+        for subject in subjects:
+            self._mailboxes[subject].add(mailbox)
+        try:
+            try:
+                subscriptions = [await nats.subscribe(subject, cb=put) for subject in subjects]
+                # A ping of nats-py overtakes subscriptions that it has not written yet.
+                for _ in range(2):
+                    await nats.flush(timeout=CONNECT_S)
+            except Exception as error:
+                raise self._away(str(error) or type(error).__name__, was_sent=False) from error
+            yield mailbox
+        finally:
+            for subject in subjects:
+                self._mailboxes[subject].discard(mailbox)
+                if not self._mailboxes[subject]:
+                    del self._mailboxes[subject]
+            for subscription in subscriptions:
+                with suppress(Exception):
+                    await subscription.unsubscribe()
+
+    async def renew_proof(self) -> bool:
+        """Whether the credentials are others than those that the server has seen."""
+        return await self._read_proof() != self._shown
+
+    async def aclose(self) -> None:
+        nats, self._nats = self._nats, None
+        if nats is not None:
+            # nats-py waits for a server that reads nothing, for ever.
+            with suppress(Exception):
+                await asyncio.wait_for(nats.close(), CLOSE_S)
+
+    async def _connect(self) -> "Client":
+        if self._nats is not None and self._nats.is_connected:
+            return self._nats
+        async with self._connecting:
+            if self._nats is None or not self._nats.is_connected:
+                await self.aclose()
+                self._nats = await self._connect_anew()
+        return self._nats
+
+    async def _connect_anew(self) -> "Client":
+        """Try each server once. Raises ServerAway, Unauthorized, TokenUnavailable, ExtraMissing."""
+        try:
+            from nats.aio.client import Client  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise ExtraMissing("nats") from error
+        self._shown = await self._read_proof()
+        errors: list[Exception] = []
+        for server in self.login.servers:
+            client = Client()
+            try:
+                await client.connect(
+                    server,
+                    name="fairlead-client",
+                    allow_reconnect=False,
+                    connect_timeout=CONNECT_S,
+                    ping_interval=PING_S,
+                    inbox_prefix=self.login.inbox_prefix,
+                    error_cb=self._on_error,
+                    closed_cb=self._on_closed,
+                    tls=self.login.tls,
+                    **self._credentials(),
+                )
+                self._inbox = client.new_inbox()
+                await client.subscribe(f"{self._inbox}.*", cb=self._on_answer)
+            except Exception as error:  # noqa: BLE001 - nats-py has many errors for a lost server
+                errors.append(error)
+                with suppress(Exception):
+                    await asyncio.wait_for(client.close(), CLOSE_S)
+            else:
+                return client
+        raise self._refusal(errors[-1])
+
+    def _credentials(self) -> dict[str, Any]:
+        login, (_, token) = self.login, self._shown
+        proofs = {
+            "nkeys_seed": login.nkey_file and str(login.nkey_file),
+            "user_credentials": login.creds_file and str(login.creds_file),
+            "token": token,
+        }
+        return {name: proof for name, proof in proofs.items() if proof is not None}
+
+    async def _read_proof(self) -> tuple[bytes, str | None]:
+        token = None if self._read_token is None else await resolve(self._read_token())
+        return self.login.read_proof(), token
+
+    def _refusal(self, error: Exception) -> ClientError | Refused:
+        """Why nobody could connect."""
+        reason = str(error) or type(error).__name__
+        if type(error).__module__.startswith(("nkeys", "binascii")):
+            return TokenUnavailable(str(self.login.nkey_file), "not an nkey seed")
+        if any(word in reason.lower() for word in _REFUSED):
+            login = self.login
+            text = f"NATS refused the credentials of {login.principal} of the tenant {login.tenant}"
+            return Unauthorized(f"{text}: the key is not in its auth.conf, or has expired")
+        return self._away(reason, was_sent=False)
+
+    def _away(self, cause: str, *, was_sent: bool) -> ServerAway:
+        return ServerAway(self.login.address, cause, was_sent=was_sent)
+
+    async def _on_answer(self, message: "Msg") -> None:
+        _, answer = self._asked.get(message.subject.rpartition(".")[2], ("", None))
+        if answer is not None and not answer.done():
+            answer.set_result(message)
+
+    async def _on_error(self, error: Exception) -> None:
+        """Tell whoever uses a subject that the server refused it."""
+        violation = _VIOLATION.search(str(error))
+        if violation is None:
+            return
+        refused = violation[1]
+        text = (
+            f"NATS does not grant {refused} to {self.login.principal}: the principal lacks a role, or the"
+            " grants are older than this client (`fairlead provision --nats-auth` writes them anew)"
+        )
+        for subject, answer in tuple(self._asked.values()):
+            if subject == refused and not answer.done():
+                answer.set_exception(Forbidden(text))
+        for mailbox in tuple(self._mailboxes.get(refused, ())):
+            mailbox.end(Forbidden(text))
+
+    async def _on_closed(self) -> None:
+        """End everybody who waits on a connection that is lost."""
+        lost = self._away("the connection was lost", was_sent=True)
+        for _, answer in tuple(self._asked.values()):
+            if not answer.done():
+                answer.set_exception(lost)
+        for mailboxes in tuple(self._mailboxes.values()):
+            for mailbox in tuple(mailboxes):
+                mailbox.end(lost)

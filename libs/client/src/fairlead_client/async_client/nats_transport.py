@@ -1,0 +1,214 @@
+"""Sessions over NATS, as a principal of a tenant.
+
+The log says what there is, and the feed is a hint that it has news. So nothing is missed and nothing
+comes twice, whatever happens to a message. Only live fragments come as they are sent.
+"""
+
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+from pydantic_core import from_json, to_json
+
+from fairlead_client.async_client.event_stream import CAUGHT_UP, follow_events
+from fairlead_client.async_client.nats_export import export_session
+from fairlead_client.async_client.nats_link import AsyncNatsLink
+from fairlead_client.async_client.repetition import repeat
+from fairlead_client.deadline import Deadline
+from fairlead_client.errors import MalformedAnswer, NotOverNats
+from fairlead_client.fragment_filter import FragmentOrder
+from fairlead_client.heard_message import HeardMessage
+from fairlead_client.received_event import ReceivedEvent, event_of, fragment_of, parse_event
+from fairlead_client.stream_place import StreamPlace
+from fairlead_schema import subjects
+from fairlead_schema.errors import Refused, ServiceUnavailable, SessionUnreadable, WireError
+from fairlead_schema.identity.verbs import VERBS
+from fairlead_schema.ids import SessionId
+from fairlead_schema.subjects import Address
+
+ANSWER_S: Final = 2.0
+"""How long an answer may take before a command that may be repeated is sent again.
+
+Each repeat waits twice as long: nobody tells us that ingest is away, and a busy one needs no more load.
+"""
+ANSWER_S_MAX: Final = 30.0
+WAIT_S: Final = 5.0
+"""How long one request waits for a session to rest. The next request waits on.
+
+It is short, because an ingest that died with the request says nothing.
+"""
+LOOK_S: Final = 15.0
+"""After so much silence the log is read again: a hint may be lost."""
+HEARTBEAT: Final = "heartbeat"
+_FRAGMENTS: Final = f"{subjects.ROOT}.delta."
+_ERASED: Final = ".session.purged"
+_INSIDE: Final = {
+    "session.pending": "inputs",
+    "permission.list": "requests",
+    "question.list": "requests",
+}
+"""The field of the answer that the HTTP API shows as its data."""
+
+_ONLY_HTTP: Final = frozenset({"revert.stage", "revert.clear"})
+"""The gateway waits for the runner and answers with what it did. Over NATS the verb only asks for it."""
+
+
+class AsyncNatsTransport:
+    """The services behind NATS, as the client needs them."""
+
+    def __init__(self, link: AsyncNatsLink, *, patience_s: float | None) -> None:
+        self._link = link
+        self.patience_s = patience_s
+
+    async def aclose(self) -> None:
+        await self._link.aclose()
+
+    async def send(self, verb: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        """The data of the answer to a command, which is repeated where that is safe."""
+        if verb in _ONLY_HTTP:
+            raise NotOverNats(verb)
+        if verb == "permission.reply" and body["reply"] == "always":
+            # Over NATS each verb has one scope, and this answer needs another one.
+            verb = "permission.approve"
+        data = await self._ask(verb, body)
+        return data[_INSIDE[verb]] if verb in _INSIDE else data
+
+    def follow(
+        self, session_id: SessionId, *, after: int | None, with_notices: bool, deadline: Deadline
+    ) -> AsyncGenerator[ReceivedEvent | None, None]:
+        """Every event after a seq as it comes. None: nothing is new at this moment."""
+        return follow_events(self, StreamPlace(session_id, after, with_notices, deadline))
+
+    async def read(
+        self, session_id: SessionId, *, after: int, with_notices: bool
+    ) -> AsyncGenerator[ReceivedEvent, None]:
+        """Every event after a seq that is in the log now."""
+        place = StreamPlace(session_id, after, with_notices, Deadline("the events", None))
+        has_more = True
+        while has_more:
+            page = await self._ask("session.history", place.command)
+            events, has_more = _take_page(place, page)
+            for event in events:
+                yield event
+            _check_readable(page)
+
+    async def read_stream(self, place: StreamPlace) -> AsyncGenerator[ReceivedEvent | str, None]:
+        """Events and comments, as long as the connection lasts."""
+        at = Address(self._link.login.tenant, place.session_id)
+        wanted = [subjects.event(at, ">"), *([subjects.delta(at)] if place.with_notices else [])]
+        order, comment = FragmentOrder(), CAUGHT_UP
+        async with self._link.listen(*wanted) as mailbox:
+            while True:
+                has_more = True
+                while has_more:
+                    page = await self._ask_once("session.history", place.command, ANSWER_S)
+                    events, has_more = _take_page(place, page)
+                    for event in events:
+                        yield event
+                    _check_readable(page)
+                if comment:
+                    yield comment
+                comment, is_behind = "", False
+                while not is_behind:
+                    place.deadline.check()
+                    heard = await mailbox.take(place.deadline.left_s(LOOK_S))
+                    if not heard:
+                        comment, is_behind = HEARTBEAT, True
+                    for message in heard:
+                        item = _hear(message, place, order)
+                        if item is None:
+                            is_behind = True
+                        elif (news := place.fragments.take(item)) is not None:
+                            yield news
+
+    async def renew_token(self) -> bool:
+        """Whether there are other credentials than those that were refused."""
+        return await self._link.renew_proof()
+
+    async def wait(self, session_id: SessionId, deadline: Deadline) -> None:
+        """Wait until the session rests. Raises NotInTime."""
+        while True:
+            wait_s = deadline.left_s(WAIT_S)
+            body = {"sessionID": session_id, "timeout_s": wait_s}
+            try:
+                await self._ask("session.wait", body, answer_s=wait_s + ANSWER_S)
+            except ServiceUnavailable as refusal:
+                if refusal.body.service != "session.wait":
+                    raise
+            else:
+                return
+            deadline.check()
+
+    def export(self, session_id: SessionId, *, tree: bool) -> AsyncGenerator[bytes, None]:
+        """The pieces of an exported file. The file is complete only with its own last line."""
+        return export_session(self._ask, self._link.login, session_id, tree=tree)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, Any] | None = None,  # noqa: ARG002 - of the HTTP API
+        json: object = None,  # noqa: ARG002
+        content: bytes | None = None,  # noqa: ARG002
+    ) -> Any:  # noqa: ANN401 - any JSON
+        """Only the HTTP API has other operations. Raises NotOverNats."""
+        raise NotOverNats(f"{method} {path}")
+
+    async def _ask(self, verb: str, body: dict[str, Any], *, answer_s: float = ANSWER_S) -> Any:  # noqa: ANN401
+        """The data of the answer. A verb that may be repeated is repeated, within the patience."""
+        is_repeatable = VERBS[verb].repeatable
+        timeout_s = answer_s if is_repeatable else ANSWER_S_MAX
+
+        async def send() -> Any:  # noqa: ANN401 - any JSON
+            nonlocal timeout_s
+            now_s, timeout_s = timeout_s, min(2 * timeout_s, ANSWER_S_MAX)
+            return await self._ask_once(verb, body, now_s)
+
+        return await repeat(
+            send,
+            is_repeatable=is_repeatable,
+            patience_s=self.patience_s,
+            renew=self.renew_token,
+        )
+
+    async def _ask_once(self, verb: str, body: dict[str, Any], timeout_s: float) -> Any:  # noqa: ANN401
+        login = self._link.login
+        subject = subjects.as_principal(login.tenant, login.principal, verb)
+        reply = await self._link.request(subject, to_json(body), timeout_s=timeout_s)
+        try:
+            answer = from_json(reply)
+            error, data = answer.get("error"), answer.get("data")
+        except (ValueError, AttributeError) as problem:
+            raise MalformedAnswer(f"the answer to {verb}", str(problem)) from problem
+        if error is not None:
+            raise Refused.from_wire(WireError.model_validate(error))
+        return data
+
+
+def _take_page(place: StreamPlace, page: dict[str, Any]) -> tuple[list[ReceivedEvent], bool]:
+    """The events of a page that are new, and whether there are more after them."""
+    events = [event for raw in page["events"] if place.take(event := event_of(raw))]
+    for event in events:
+        place.fragments.take(event)
+    place.log = page.get("log", place.log)
+    place.seq = max(place.seq or 0, page["seq"])
+    return events, page["hasMore"]
+
+
+def _check_readable(page: dict[str, Any]) -> None:
+    """Raise SessionUnreadable if the log ends in something that cannot be read."""
+    unreadable = page.get("unreadable")
+    if unreadable is not None:
+        raise SessionUnreadable(unreadable["seq"], unreadable["reason"])
+
+
+def _hear(message: HeardMessage, place: StreamPlace, order: FragmentOrder) -> ReceivedEvent | None:
+    """A fragment, or the last word of an erased session; None: the log has something new."""
+    if message.subject.startswith(_FRAGMENTS):
+        fragment = fragment_of(message.data, place.session_id)
+        if order.is_after_gap(fragment):
+            place.fragments.reconnect()
+        return fragment
+    if message.subject.endswith(_ERASED):
+        return parse_event(message.data)
+    return None

@@ -1,0 +1,67 @@
+# Generated from async_client/http_stream.py by `make client`: change that file.
+"""Reads one response with server-sent events."""
+
+from collections.abc import Generator
+from typing import Final
+
+import httpx
+
+from fairlead_client.errors import MalformedAnswer
+from fairlead_client.frame_parser import FrameParser, FrameTooLong, StreamFrame
+from fairlead_client.received_event import ReceivedEvent, event_of, parse_event
+from fairlead_client.stream_place import StreamPlace
+from fairlead_client.sync_client.http_connection import HttpConnection
+from fairlead_schema.errors import Refused, WireError
+
+LOG_HEADER: Final = "fairlead-log"
+FAILURE_EVENT: Final = "effect/httpapi/stream/failure"
+SILENCE_S: Final = 45.0
+"""A live stream is silent for at most one heartbeat, so three mean that it is dead."""
+
+
+def read_response(
+    connection: HttpConnection, place: StreamPlace
+) -> Generator[ReceivedEvent | str, None, None]:
+    """The events and comments of one response. Raises the error that the stream ends with."""
+    parser, media = FrameParser(), "text/event-stream"
+    read_s = place.deadline.left_s(SILENCE_S)
+    with connection.open(place.path, place.params, media=media, read_s=read_s) as response:
+        place.log = response.headers.get(LOG_HEADER, place.log)
+        for chunk in response.iter_bytes():
+            for frame in _feed(parser, chunk, response):
+                place.deadline.check()
+                if frame.data is None:
+                    yield frame.comment or ""
+                    continue
+                event = _complete(connection, _event_of(frame))
+                if place.take(event) and (news := place.fragments.take(event)) is not None:
+                    yield news
+
+
+def _feed(parser: FrameParser, chunk: bytes, response: httpx.Response) -> list[StreamFrame]:
+    try:
+        return parser.feed(chunk)
+    except FrameTooLong as error:
+        raise MalformedAnswer(f"the stream of {response.url}", str(error)) from error
+
+
+def _event_of(frame: StreamFrame) -> ReceivedEvent:
+    """The event of a frame. Raises the refusal that the frame holds instead."""
+    assert frame.data is not None, "a comment holds no event"
+    if frame.event == FAILURE_EVENT:
+        try:
+            refusal = Refused.from_wire(WireError.model_validate_json(frame.data))
+        except ValueError as error:
+            raise MalformedAnswer("the failure of a stream", str(error)) from error
+        raise refusal
+    return parse_event(frame.data, seq=frame.id)
+
+
+def _complete(connection: HttpConnection, event: ReceivedEvent) -> ReceivedEvent:
+    """The whole event, if the stream showed only a part of a long one."""
+    partial = (event.metadata or {}).get("partial")
+    if partial is None or event.seq is None:
+        return event
+    page = connection.request("GET", partial["href"], is_repeatable=True)
+    whole = [event_of(raw) for raw in page["data"] if raw["durable"]["seq"] == event.seq]
+    return whole[0] if whole else event
