@@ -49,6 +49,9 @@ _INSIDE: Final = {
 }
 """The field of the answer that the HTTP API shows as its data."""
 
+_ONLY_HTTP: Final = frozenset({"revert.stage", "revert.clear"})
+"""The gateway waits for the runner and answers with what it did. Over NATS the verb only asks for it."""
+
 
 class NatsTransport:
     """The services behind NATS, as the client needs them."""
@@ -62,6 +65,8 @@ class NatsTransport:
 
     def send(self, verb: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
         """The data of the answer to a command, which is repeated where that is safe."""
+        if verb in _ONLY_HTTP:
+            raise NotOverNats(verb)
         if verb == "permission.reply" and body["reply"] == "always":
             # Over NATS each verb has one scope, and this answer needs another one.
             verb = "permission.approve"
@@ -143,6 +148,7 @@ class NatsTransport:
         *,
         params: dict[str, Any] | None = None,  # noqa: ARG002 - of the HTTP API
         json: object = None,  # noqa: ARG002
+        content: bytes | None = None,  # noqa: ARG002
     ) -> Any:  # noqa: ANN401 - any JSON
         """Only the HTTP API has other operations. Raises NotOverNats."""
         raise NotOverNats(f"{method} {path}")
