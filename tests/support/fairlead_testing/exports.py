@@ -35,8 +35,8 @@ from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor, TextContent, managed_path
 from fairlead_schema.transfer.checksum import add_checksum
-from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
 from fairlead_schema.transfer.lines import ExportHeader, ExportLines, ExportScope
+from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
 
 PARENT = "ses_parent"
 CALL = "call_1"

@@ -13,8 +13,8 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.record import LEVEL_NEWEST, Commit, Draft, encode, record
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.checksum import add_checksum
-from fairlead_service import ids
 from fairlead_schema.transfer.lines import ExportHeader, ExportLines
+from fairlead_service import ids
 
 
 class TransferRates(NamedTuple):

@@ -27,6 +27,9 @@ class AsyncStreamSource(Protocol):
     def read_stream(self, place: StreamPlace) -> AsyncGenerator[ReceivedEvent | str, None]:
         """The events after the place, and comments. Raises the error that the stream ends with."""
 
+    def note_failure(self, failure: Exception | None) -> None:
+        """Keep why a followed stream is interrupted now; None: it is not."""
+
     async def renew_token(self) -> bool:
         """Read the credentials again after a refusal. False: there are no others."""
 
@@ -71,7 +74,7 @@ async def _follow_stream(
             async with aclosing(source.read_stream(place)) as stream:
                 async for item in stream:
                     failing_since, failures, was_open = None, 0, True
-                    connection.failure = None
+                    source.note_failure(None)
                     yield item
             error: ClientError | Refused = ServiceUnavailable("The stream ended")
         except Unauthorized as refusal:
@@ -82,7 +85,7 @@ async def _follow_stream(
             if not is_passing(problem, is_repeatable=True):
                 raise
             error = problem
-        connection.failure = error
+        source.note_failure(error)
         now = time.monotonic()
         failing_since = now if failing_since is None else failing_since
         is_lasting = not was_open or isinstance(error, Unauthorized)

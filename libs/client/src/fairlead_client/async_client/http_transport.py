@@ -59,6 +59,10 @@ class AsyncHttpTransport:
         """The events and comments of one response. Raises the error that the stream ends with."""
         return read_response(self._connection, place)
 
+    def note_failure(self, failure: Exception | None) -> None:
+        """Keep why a followed stream is interrupted now; None: it is not."""
+        self._connection.failure = failure
+
     async def renew_token(self) -> bool:
         """Read the token again after a refusal. False: there is no other one."""
         return await self._connection.renew_token()

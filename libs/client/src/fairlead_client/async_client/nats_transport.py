@@ -58,6 +58,8 @@ class AsyncNatsTransport:
     def __init__(self, link: AsyncNatsLink, *, patience_s: float | None) -> None:
         self._link = link
         self.patience_s = patience_s
+        self.failure: Exception | None = None
+        """Why a followed stream is interrupted now."""
 
     async def aclose(self) -> None:
         await self._link.aclose()
@@ -119,6 +121,10 @@ class AsyncNatsTransport:
                             is_behind = True
                         elif (news := place.fragments.take(item)) is not None:
                             yield news
+
+    def note_failure(self, failure: Exception | None) -> None:
+        """Keep why a followed stream is interrupted now; None: it is not."""
+        self.failure = failure
 
     async def renew_token(self) -> bool:
         """Whether there are other credentials than those that were refused."""

@@ -28,6 +28,9 @@ class StreamSource(Protocol):
     def read_stream(self, place: StreamPlace) -> Generator[ReceivedEvent | str, None, None]:
         """The events after the place, and comments. Raises the error that the stream ends with."""
 
+    def note_failure(self, failure: Exception | None) -> None:
+        """Keep why a followed stream is interrupted now; None: it is not."""
+
     def renew_token(self) -> bool:
         """Read the credentials again after a refusal. False: there are no others."""
 
@@ -70,7 +73,7 @@ def _follow_stream(
             with closing(source.read_stream(place)) as stream:
                 for item in stream:
                     failing_since, failures, was_open = None, 0, True
-                    connection.failure = None
+                    source.note_failure(None)
                     yield item
             error: ClientError | Refused = ServiceUnavailable("The stream ended")
         except Unauthorized as refusal:
@@ -81,7 +84,7 @@ def _follow_stream(
             if not is_passing(problem, is_repeatable=True):
                 raise
             error = problem
-        connection.failure = error
+        source.note_failure(error)
         now = time.monotonic()
         failing_since = now if failing_since is None else failing_since
         is_lasting = not was_open or isinstance(error, Unauthorized)

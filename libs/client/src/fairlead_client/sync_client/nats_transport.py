@@ -59,6 +59,8 @@ class NatsTransport:
     def __init__(self, link: NatsLink, *, patience_s: float | None) -> None:
         self._link = link
         self.patience_s = patience_s
+        self.failure: Exception | None = None
+        """Why a followed stream is interrupted now."""
 
     def close(self) -> None:
         self._link.close()
@@ -118,6 +120,10 @@ class NatsTransport:
                             is_behind = True
                         elif (news := place.fragments.take(item)) is not None:
                             yield news
+
+    def note_failure(self, failure: Exception | None) -> None:
+        """Keep why a followed stream is interrupted now; None: it is not."""
+        self.failure = failure
 
     def renew_token(self) -> bool:
         """Whether there are other credentials than those that were refused."""
