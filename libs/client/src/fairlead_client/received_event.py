@@ -63,6 +63,8 @@ class ReceivedEvent(NamedTuple):
             return {**self.data, "created": self.data.get("timestamp")}
         if self.type in _ASKED:
             return {"agent": "", **self.data, "request": self.data}
+        if self.type == "execution.released":
+            return {"generation": 0, **self.data}
         return self.data
 
 
