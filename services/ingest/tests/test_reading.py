@@ -13,7 +13,7 @@ from fairlead_ingest.verbs.execution.explain import explain
 from fairlead_ingest.verbs.execution.wait import wait
 from fairlead_ingest.verbs.history import read_history
 from fairlead_ingest.verbs.input.prompt import prompt
-from fairlead_schema.commands.reading import HistoryRead, ReadHistory, WaitForRest
+from fairlead_schema.commands.history import HistoryRead, ReadHistory, WaitForRest
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import (
     CursorExpired,

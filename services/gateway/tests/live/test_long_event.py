@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from fairlead_schema.events import TextEnded
-from fairlead_schema.long_event import encode_event
+from fairlead_schema.raw_records.long_event import encode_event
 from services.gateway.tests.conftest import Append, Listen
 
 MEBIBYTE = 1024 * 1024

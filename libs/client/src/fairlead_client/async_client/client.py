@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from fairlead_client.async_client.answer_stream import await_answer
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.async_client.http_transport import AsyncHttpTransport
-from fairlead_client.async_client.nats_link import AsyncNatsLink
+from fairlead_client.async_client.nats_connection import AsyncTenantLink
 from fairlead_client.async_client.nats_transport import AsyncNatsTransport
 from fairlead_client.async_client.transport import AsyncSessionTransport
 from fairlead_client.async_client.workspace import AsyncWorkspace
@@ -71,7 +71,7 @@ class AsyncFairlead(AsyncWorkspace):
 
         Without a login: `$FAIRLEAD_NATS_URL` with its variables, else the stack that runs on this machine.
         """
-        link = AsyncNatsLink(login or find_login(state=state))
+        link = AsyncTenantLink(login or find_login(state=state))
         return cls(transport=AsyncNatsTransport(link, patience_s=patience_s))
 
     async def __aenter__(self) -> Self:

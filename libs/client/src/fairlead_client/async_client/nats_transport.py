@@ -10,8 +10,8 @@ from typing import Any, Final
 from pydantic_core import from_json, to_json
 
 from fairlead_client.async_client.event_stream import CAUGHT_UP, follow_events
+from fairlead_client.async_client.nats_connection import AsyncTenantLink
 from fairlead_client.async_client.nats_export import export_session
-from fairlead_client.async_client.nats_link import AsyncNatsLink
 from fairlead_client.async_client.repetition import repeat
 from fairlead_client.deadline import Deadline
 from fairlead_client.errors import MalformedAnswer, NotOverNats
@@ -55,7 +55,7 @@ _ONLY_HTTP: Final = frozenset({"revert.stage", "revert.clear"})
 class AsyncNatsTransport:
     """The services behind NATS, as the client needs them."""
 
-    def __init__(self, link: AsyncNatsLink, *, patience_s: float | None) -> None:
+    def __init__(self, link: AsyncTenantLink, *, patience_s: float | None) -> None:
         self._link = link
         self.patience_s = patience_s
         self.failure: Exception | None = None

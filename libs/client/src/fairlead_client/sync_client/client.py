@@ -21,7 +21,7 @@ from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.sync_client.answer_stream import await_answer
 from fairlead_client.sync_client.http_connection import HttpConnection
 from fairlead_client.sync_client.http_transport import HttpTransport
-from fairlead_client.sync_client.nats_link import NatsLink
+from fairlead_client.sync_client.nats_connection import TenantLink
 from fairlead_client.sync_client.nats_transport import NatsTransport
 from fairlead_client.sync_client.transport import SessionTransport
 from fairlead_client.sync_client.workspace import Workspace
@@ -72,7 +72,7 @@ class Fairlead(Workspace):
 
         Without a login: `$FAIRLEAD_NATS_URL` with its variables, else the stack that runs on this machine.
         """
-        link = NatsLink(login or find_login(state=state))
+        link = TenantLink(login or find_login(state=state))
         return cls(transport=NatsTransport(link, patience_s=patience_s))
 
     def __enter__(self) -> Self:

@@ -17,8 +17,8 @@ from fairlead_client.heard_message import HeardMessage
 from fairlead_client.received_event import ReceivedEvent, event_of, fragment_of, parse_event
 from fairlead_client.stream_place import StreamPlace
 from fairlead_client.sync_client.event_stream import CAUGHT_UP, follow_events
+from fairlead_client.sync_client.nats_connection import TenantLink
 from fairlead_client.sync_client.nats_export import export_session
-from fairlead_client.sync_client.nats_link import NatsLink
 from fairlead_client.sync_client.repetition import repeat
 from fairlead_schema import subjects
 from fairlead_schema.errors import Refused, ServiceUnavailable, SessionUnreadable, WireError
@@ -56,7 +56,7 @@ _ONLY_HTTP: Final = frozenset({"revert.stage", "revert.clear"})
 class NatsTransport:
     """The services behind NATS, as the client needs them."""
 
-    def __init__(self, link: NatsLink, *, patience_s: float | None) -> None:
+    def __init__(self, link: TenantLink, *, patience_s: float | None) -> None:
         self._link = link
         self.patience_s = patience_s
         self.failure: Exception | None = None

@@ -149,7 +149,7 @@ class CommitsRead(Model):
     """The incarnation of the log."""
 
 
-class ReadOutput(SessionCommand):
+class ReadOutputPart(SessionCommand):
     """`transfer.read`: some bytes of an output or an attachment that the session names."""
 
     id: OutputId | AttachmentId

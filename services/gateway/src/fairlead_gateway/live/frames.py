@@ -8,8 +8,8 @@ from fairlead_gateway.log.envelopes import EnvelopeTranslator
 from fairlead_schema.delta import Delta, ReasoningDelta, TextDelta, ToolInputDelta, ToolOutputDelta
 from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
-from fairlead_schema.long_event import encode_event
 from fairlead_schema.public_events import public_delta, raw_event_json
+from fairlead_schema.raw_records.long_event import encode_event
 from fairlead_schema.raw_records.raw_commit import RawCommit
 from fairlead_schema.raw_records.raw_decoder import decode_raw
 from fairlead_schema.record import decode

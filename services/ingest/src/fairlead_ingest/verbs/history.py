@@ -6,7 +6,7 @@ from typing import Any, Final
 from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_eventlog.replicas.contiguity import locate_readable, read_contiguous
 from fairlead_ingest.command_context import CommandContext, ContextDep
-from fairlead_schema.commands.reading import HistoryRead, ReadHistory
+from fairlead_schema.commands.history import HistoryRead, ReadHistory
 from fairlead_schema.errors import (
     CursorExpired,
     InvalidCursor,
@@ -16,8 +16,8 @@ from fairlead_schema.errors import (
 )
 from fairlead_schema.events import PromptPromoted, Visibility
 from fairlead_schema.ids import MessageId
-from fairlead_schema.long_event import fit_event
 from fairlead_schema.public_events import raw_event_json
+from fairlead_schema.raw_records.long_event import fit_event
 from fairlead_schema.raw_records.raw_commit import RawEvent, raw_commit
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam

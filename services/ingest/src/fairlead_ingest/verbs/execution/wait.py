@@ -5,7 +5,7 @@ from typing import Final
 
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.verbs.sessions import check_exists
-from fairlead_schema.commands.reading import WaitForRest
+from fairlead_schema.commands.history import WaitForRest
 from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.errors import LimitReached, ServiceUnavailable
 from fairlead_schema.subjects import Address

@@ -8,7 +8,7 @@ from typing import Final, cast
 from fairlead_eventlog.register_ports import OutputPart, OutputParts, OutputStore
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_schema.attachments.reference import digest_of, is_attachment, object_name
-from fairlead_schema.commands.transfer import OutputRead, OutputStored, ReadOutput, StoreOutput
+from fairlead_schema.commands.transfer import OutputRead, OutputStored, ReadOutputPart, StoreOutput
 from fairlead_schema.errors import InvalidRequest
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import OutputId
@@ -60,7 +60,9 @@ async def store_part(
     return OutputStored(id=command.id, complete=True)
 
 
-async def read_output(context: ContextDep, tenant: TenantParam, command: ReadOutput) -> OutputRead:
+async def read_output(
+    context: ContextDep, tenant: TenantParam, command: ReadOutputPart
+) -> OutputRead:
     """Some bytes of an output from a place on. Raises nothing for one that is not stored any more."""
     store, name = _find_store(context, command)
     stored = await store.stat(tenant, name)
@@ -78,7 +80,7 @@ async def read_output(context: ContextDep, tenant: TenantParam, command: ReadOut
 
 
 def _find_store(
-    context: CommandContext, command: StoreOutput | ReadOutput
+    context: CommandContext, command: StoreOutput | ReadOutputPart
 ) -> tuple[OutputStore, OutputId]:
     if is_attachment(command.id):
         return context.eventlog.attachments, object_name(command.session_id, command.id)

@@ -62,7 +62,7 @@ class AsyncMailbox:
         return taken
 
 
-class AsyncNatsLink:
+class AsyncTenantLink:
     """Connects as a principal of a tenant. Whoever asks after a loss connects again."""
 
     def __init__(self, login: NatsLogin) -> None:

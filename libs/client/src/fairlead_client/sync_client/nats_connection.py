@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from fairlead_client.async_client.nats_link import AsyncMailbox, AsyncNatsLink
+from fairlead_client.async_client.nats_connection import AsyncMailbox, AsyncTenantLink
 from fairlead_client.heard_message import HeardMessage
 from fairlead_client.nats_login import NatsLogin
 
@@ -53,7 +53,7 @@ class Mailbox:
         return self._thread.run(self._mailbox.take(timeout_s))
 
 
-class NatsLink:
+class TenantLink:
     """Connects as a principal of a tenant. Whoever asks after a loss connects again."""
 
     def __init__(self, login: NatsLogin) -> None:
@@ -86,6 +86,6 @@ class NatsLink:
             self._thread.close()
 
 
-async def _make(login: NatsLogin) -> AsyncNatsLink:
+async def _make(login: NatsLogin) -> AsyncTenantLink:
     """The link belongs to the event loop of the thread."""
-    return AsyncNatsLink(login)
+    return AsyncTenantLink(login)
