@@ -4,7 +4,7 @@ RUN := $(UV) run --locked --no-sync
 # Tests and packages are compiled once, also where the environment forbids it: that halves the collection.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: check sync format lint types layers unit integration test demo up bench memory coverage model-data chaos cluster slow soak growth sbom audit client
+.PHONY: check sync format lint types layers unit integration test demo up bench memory coverage model-data chaos cluster slow soak growth dist release sbom audit client
 
 # Four checks at once: they share two cores, and one runs while another waits.
 check: $(filter .tools/bin/uv,$(UV))
@@ -93,6 +93,16 @@ soak: sync
 GROWTH ?= 1000,10000,100000,1000000
 growth: sync
 	GROWTH=$(GROWTH) $(RUN) pytest tests/growth -q -s -n 0
+
+# The wheels of every package, in dist/.
+dist: $(filter .tools/bin/uv,$(UV))
+	rm -rf dist
+	$(UV) build --all-packages --wheel --out-dir dist
+
+# Before a release is published: one version everywhere, a section in the changelog for the tag of HEAD, wheels, the list of contents.
+release: sync
+	$(RUN) python -m tests.tidy.release
+	$(MAKE) --no-print-directory dist sbom
 
 # What a release contains, as CycloneDX.
 sbom: $(filter .tools/bin/uv,$(UV))
