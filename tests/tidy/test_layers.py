@@ -68,6 +68,7 @@ SHARED_WITH_FOLD = {
     "fairlead_session.relocation.reducers",
     "fairlead_session.revert.reducers",
     "fairlead_session.execution.rest",
+    "fairlead_session.execution.usage_sums",
     "fairlead_session.input.fingerprint",
     "fairlead_session.input.prompt_title",
     "fairlead_session.compaction.estimate",

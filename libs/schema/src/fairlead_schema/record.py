@@ -28,6 +28,9 @@ Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 # (type, old version) -> converts the data of that version into the data of the next version.
 UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {}
 
+# The constructor of a named tuple is a call more for each event.
+_new: Final = tuple.__new__
+
 # Clients read numbers as JavaScript does.
 SEQ_MAX: Final = 2**53 - 1
 
@@ -250,7 +253,7 @@ def decode_event(
         raise MalformedCommit(f"{type_}.{version}: id {id_!r}, seq {seq!r}, time {time!r}")
     if mark is not None and not isinstance(by := raw.get("by", by), str | None):
         raise MalformedCommit(f"{type_}.{version}: by is {by!r}")
-    return Recorded(id_, seq, time, event, by, mark)
+    return _new(Recorded, (id_, seq, time, event, by, mark))
 
 
 def _decode_mark(raw: Mapping[str, Any] | None) -> ImportMark | None:

@@ -10,8 +10,13 @@ from fairlead_projector import database, metrics
 from fairlead_projector.migrations import migrate
 from fairlead_projector.projection import store
 from fairlead_projector.projection.batches import is_refused, join_pages, split_entries
-from fairlead_projector.projection.recent_sessions import SESSION_BYTES, CacheLimits, RecentSessions
-from fairlead_projector.projection.rows import ProjectedSession
+from fairlead_projector.projection.recent_sessions import (
+    ID_BYTES,
+    SESSION_BYTES,
+    CacheLimits,
+    RecentSessions,
+)
+from fairlead_projector.projection.rows import ProjectedSession, SessionIds
 from fairlead_projector.projection.session_row import unreadable_row
 from fairlead_projector.projection.shard import ReadOptions
 from fairlead_schema.events import (
@@ -78,6 +83,12 @@ def test_recent_sessions_are_bounded_by_bytes() -> None:
 
     recent.put(places[3], ProjectedSession(unreadable_row(places[3], 1), message_bytes=101))
     assert list(recent.find(places)) == [places[2], places[3]]
+
+    ids = SessionIds({"msg_1"}, {"msg_1", "msg_2"})
+    recent.put(places[4], ProjectedSession(unreadable_row(places[4], 1), ids=ids))
+    assert list(recent.find(places)) == [places[3], places[4]]
+    recent.drop(places[3])
+    assert recent.bytes == SESSION_BYTES + 3 * ID_BYTES
 
     recent.put(places[4], ProjectedSession(unreadable_row(places[4], 1), message_bytes=10**9))
     assert (recent.find(places), recent.bytes) == ({}, 0)

@@ -26,7 +26,7 @@ from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import LogBuilder
+    from services.projector.tests.conftest import LogBuilder, Projection
 
 AT = Address("default", "ses_1")
 CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
@@ -70,6 +70,54 @@ def test_an_input_of_an_earlier_batch_is_changed_not_inserted(log_builder: "LogB
     assert changes.inputs == {}
     assert (change.promoted_seq, change.delivery, change.cancelled) == (4, "steer", None)
     assert changes.sessions[AT].pending == 0
+
+
+def test_a_session_that_was_projected_from_its_first_event_knows_what_the_tables_have(
+    log_builder: "LogBuilder",
+) -> None:
+    """Nothing is looked up that cannot be there, and nothing is copied that is there."""
+    sessions: dict[Address, ProjectedSession] = {}
+    entry = log_builder.commit(AT, CREATED, admission("msg_1"), promotion("msg_1"), STARTED)
+    first = fold(entry, sessions=sessions)
+    session = sessions[AT]
+    session.forget_closed()
+
+    assert [session.may_have(id_) for id_ in ("msg_1", "msg_a", "msg_2")] == [True, False, False]
+    assert first.created_inputs == {(AT, "msg_1")}
+    again = fold(log_builder.commit(AT, admission("msg_1"), admission("msg_2")), sessions=sessions)
+    assert again.created_inputs == {(AT, "msg_2")}
+
+
+def test_nobody_knows_what_the_tables_have_of_a_session_that_was_loaded(
+    log_builder: "LogBuilder",
+) -> None:
+    sessions: dict[Address, ProjectedSession] = {}
+    fold(log_builder.commit(AT, CREATED), sessions=sessions)
+    loaded = sessions[AT] = ProjectedSession(sessions[AT].row)
+
+    changes = fold(log_builder.commit(AT, admission("msg_1")), sessions=sessions)
+
+    assert loaded.may_have("msg_1")
+    assert (list(changes.inputs), changes.created_inputs) == ([(AT, "msg_1")], set())
+
+
+async def test_an_input_or_a_message_that_comes_twice_keeps_its_first_row(
+    log_builder: "LogBuilder", projection: "Projection"
+) -> None:
+    """Only a damaged log has such a pair. It breaks nothing, in one batch and in two."""
+    async with projection.run():
+        await log_builder.append(AT, CREATED, admission("msg_1"), promotion("msg_1"))
+        await projection.wait_until(projection.is_caught_up)
+        await log_builder.append(AT, admission("msg_1"), promotion("msg_1", "other"))
+        await projection.wait_until(projection.is_caught_up)
+
+    assert projection.rows("SELECT broken FROM projection.session") == [{"broken": None}]
+    assert projection.rows("SELECT admitted_seq FROM projection.session_input") == [
+        {"admitted_seq": 2}
+    ]
+    assert projection.rows("SELECT message ->> 'text' AS text FROM projection.session_message") == [
+        {"text": "hello"}
+    ]
 
 
 def test_a_promotion_becomes_a_user_message_with_its_admission_time(

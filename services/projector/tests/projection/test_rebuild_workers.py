@@ -15,7 +15,7 @@ from fairlead_eventlog.ports import LogEntry
 from fairlead_eventlog.provision import provision
 from fairlead_projector import database
 from fairlead_projector.errors import WorkerDied
-from fairlead_projector.projection.rebuild import RebuildProgress, digest, rebuild
+from fairlead_projector.projection.rebuild import RebuildProgress, digest, divide_shards, rebuild
 from fairlead_projector.projection.workers.crew import Staffing
 from fairlead_schema import subjects
 from fairlead_schema.identity.nats_address import NatsAddress
@@ -49,14 +49,23 @@ async def eventlog(server: Server, log_builder: "LogBuilder") -> AsyncIterator[E
 
 
 def find_workers() -> list[int]:
-    """The worker processes that this process has started."""
+    """The worker processes that this process has started: copies of it, or interpreters of their own."""
     own = os.getpid()
     children = Path(f"/proc/{own}/task/{own}/children").read_text().split()
-    return [
-        int(pid)
-        for pid in children
-        if b"projection.workers.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    return [int(pid) for pid in children if is_worker(_command_line(pid), _command_line(own))]
+
+
+def is_worker(command: bytes, own: bytes) -> bool:
+    return command == own or b"projection.workers.worker" in command
+
+
+def _command_line(pid: int | str) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def count_files() -> int:
+    """The files that this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def ignore(_progress: RebuildProgress) -> None:
@@ -64,10 +73,12 @@ def ignore(_progress: RebuildProgress) -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("copies", [True, False])
 async def test_a_rebuild_by_several_processes_gives_the_same_rows(
-    server: Server, eventlog: EventLog, dsn: str
+    server: Server, eventlog: EventLog, dsn: str, *, copies: bool
 ) -> None:
     """H-22: and the workers are gone when it is done."""
+    files = count_files()
     await rebuild(dsn, eventlog, progress=ignore)
     alone = await digest(dsn)
     seen: set[int] = set()
@@ -76,12 +87,13 @@ async def test_a_rebuild_by_several_processes_gives_the_same_rows(
         dsn,
         eventlog,
         progress=lambda _progress: seen.update(find_workers()),
-        staffing=Staffing(server.address, 3, commits_per_process=1),
+        staffing=Staffing(server.address, 3, commits_per_process=1, copies=copies),
     )
 
     assert await digest(dsn) == alone
     assert len(seen) == 2
     assert find_workers() == []
+    assert count_files() == files
 
 
 @pytest.mark.integration
@@ -107,6 +119,14 @@ async def test_a_killed_worker_fails_the_rebuild_and_the_next_one_completes(
 
     await rebuild(dsn, eventlog, progress=ignore, staffing=staffing)
     assert await digest(dsn) == before
+
+
+def test_the_shards_are_divided_by_their_work_and_each_belongs_to_one_process() -> None:
+    work = [5, 80, 20, 10, 5, 40, 0, 0]
+    parts = divide_shards(work, 3)
+    assert sorted(shard for part in parts for shard in part) == list(range(SHARDS))
+    assert sorted(sum(work[shard] for shard in part) for part in parts) == [40, 40, 80]
+    assert all(divide_shards([0] * SHARDS, SHARDS))
 
 
 @pytest.mark.parametrize(

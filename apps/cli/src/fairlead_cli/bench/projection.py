@@ -1,5 +1,6 @@
 """Times the projector on the whole log and a fresh database."""
 
+import asyncio
 import time
 from dataclasses import dataclass
 from typing import Final
@@ -8,12 +9,17 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from fairlead_cli.bench import server_limits
+from fairlead_cli.bench.admissions import create_sessions
+from fairlead_cli.bench.long_sessions import fill_log
 from fairlead_eventlog.connection import EventLog
 from fairlead_projector.projection.rebuild import RebuildProgress, rebuild
 from fairlead_projector.projection.workers.crew import Staffing
 from fairlead_schema.identity.nats_address import NatsAddress
+from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.subjects import Address
 
 DATABASE: Final = "bench"
+SESSIONS: Final = 32
 ROUNDS: Final = 3
 
 
@@ -25,6 +31,15 @@ class ComparedProjection:
     copied_per_s: float
     ratio: float
     rows: int
+
+
+async def lengthen_log(eventlog: EventLog, *, events_each: int) -> None:
+    """Write sessions straight into the log: in a short one the start of a rebuild is what counts."""
+    sessions = await create_sessions(eventlog, SESSIONS)
+    places = [Address(DEFAULT_TENANT, session) for session in sessions]
+    await asyncio.gather(
+        *(fill_log(eventlog, at, until_seq=events_each, compact=False) for at in places)
+    )
 
 
 async def measure_projection(

@@ -177,6 +177,7 @@ async def _measure(
         stack.state.root, count=max(500, int(5000 * scale))
     )
     progress("projection")
+    await projection.lengthen_log(eventlog, events_each=max(500, int(4000 * scale)))
     await _measure_projection(results, stack, eventlog)
     results.figures |= _memory(stack)
 

@@ -14,10 +14,11 @@ from fairlead_schema.events import (
 from fairlead_schema.message import AssistantMessage
 from fairlead_schema.record import Recorded
 from fairlead_session.calls.child_ids import TASK, child_of
+from fairlead_session.execution.usage_sums import add_model_usage, add_tokens
 from fairlead_session.fold import Reducers
 from fairlead_session.frozen import replace
 from fairlead_session.state.session import Session
-from fairlead_session.state.usage import Budget, ChildUsage, Usage, add_model_usage
+from fairlead_session.state.usage import Budget, ChildUsage, Usage
 
 
 def _end_step(session: Session, event: StepEnded, _recorded: Recorded) -> Usage:
@@ -36,7 +37,9 @@ def _spend(usage: Usage, model: ModelRef | None, cost: float, tokens: Tokens) ->
     models = usage.models
     if model is not None:
         models = add_model_usage(models, model, cost, tokens)
-    return replace(usage, cost=usage.cost + cost, tokens=usage.tokens.plus(tokens), models=models)
+    return replace(
+        usage, cost=usage.cost + cost, tokens=add_tokens(usage.tokens, tokens), models=models
+    )
 
 
 def _set_budget(session: Session, event: BudgetSet, _recorded: Recorded) -> Usage:

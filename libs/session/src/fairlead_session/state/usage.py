@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.catalog import Tokens
 from fairlead_schema.ids import SessionId
 from fairlead_schema.session_info import ModelUsage
 
@@ -43,20 +43,3 @@ class Usage:
     """The same by model, in the order of their first use. A variant is no other model."""
     budget: Budget = field(default_factory=Budget)
     children: ChildUsage = field(default_factory=ChildUsage)
-
-
-def add_model_usage(
-    models: tuple[ModelUsage, ...], model: ModelRef, cost: float, tokens: Tokens
-) -> tuple[ModelUsage, ...]:
-    """The usage of all models after one more request."""
-    used = ModelRef(provider_id=model.provider_id, id=model.id)
-    known = next((usage for usage in models if usage.model == used), None)
-    if known is None:
-        return (*models, ModelUsage(model=used, requests=1, cost=cost, tokens=tokens))
-    more = ModelUsage(
-        model=used,
-        requests=known.requests + 1,
-        cost=known.cost + cost,
-        tokens=known.tokens.plus(tokens),
-    )
-    return tuple(more if usage is known else usage for usage in models)

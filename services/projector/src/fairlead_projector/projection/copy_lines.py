@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from fairlead_projector.projection.rows import EventRow, MessageRow, json_row
+from fairlead_projector.projection.rows import EventRow, InputRow, MessageRow, json_row
 from fairlead_schema.ids import MessageId
 from fairlead_schema.subjects import Address
 
@@ -21,9 +21,13 @@ def event_lines(events: Iterable[EventRow]) -> bytes:
         if last_key != (tenant, session_id):
             last_key = (tenant, session_id)
             session_cells = f"{_cell(tenant)}\t{_cell(session_id)}"
-        cells = f"{session_cells}\t{seq}\t{_cell(event_id)}\t{type_}\t{version}\t{time}\t"
-        lines += (cells.encode(), _json_cell(data), b"\n")
-    return b"".join(lines)
+        if not event_id.isidentifier():
+            event_id = _cell(event_id)  # noqa: PLW2901 - a call for each event costs more
+        if b"\\" in data:
+            data = _json_cell(data)  # noqa: PLW2901
+        cells = f"{session_cells}\t{seq}\t{event_id}\t{type_}\t{version}\t{time}\t"
+        lines.append(cells.encode() + data)
+    return b"\n".join(lines) + b"\n" if lines else b""
 
 
 def message_lines(messages: Iterable[tuple[Address, MessageId, MessageRow]]) -> bytes:
@@ -33,6 +37,18 @@ def message_lines(messages: Iterable[tuple[Address, MessageId, MessageRow]]) -> 
         keys = f"{_cell(tenant)}\t{_cell(session_id)}\t{_cell(message_id)}"
         cells = f"{keys}\t{seq}\t{message.type}\t"
         lines += (cells.encode(), _json_cell(json_row(message)), b"\n")
+    return b"".join(lines)
+
+
+def input_lines(inputs: Iterable[InputRow]) -> bytes:
+    """Rows of `projection.session_input`."""
+    lines: list[bytes] = []
+    for row in inputs:
+        keys = f"{_cell(row.tenant)}\t{_cell(row.session_id)}\t{_cell(row.message_id)}"
+        promoted = "\\N" if row.promoted_seq is None else row.promoted_seq
+        cancelled = "t" if row.cancelled else "f"
+        cells = f"{keys}\t{row.admitted_seq}\t{promoted}\t{cancelled}\t{row.delivery}\t"
+        lines += (cells.encode(), _json_cell(json_row(row.prompt)), b"\t%d\n" % row.created_at)
     return b"".join(lines)
 
 

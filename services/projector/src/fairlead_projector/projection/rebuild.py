@@ -2,13 +2,15 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 from psycopg import errors
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.streams import log_stream
 from fairlead_projector import database, migrations
 from fairlead_projector.database import Connection, query
 from fairlead_projector.projection.workers.crew import Crew, Staffing, start_crew
@@ -16,7 +18,7 @@ from fairlead_projector.projection.workers.job import WorkerJob
 from fairlead_projector.projection.workers.replay import replay_shards
 from fairlead_schema.subjects import SHARDS
 
-POLL_S: Final = 0.05
+POLL_S: Final = 0.02
 RESET_ATTEMPTS_MAX: Final = 5
 TABLES: Final = (
     "checkpoint",
@@ -54,18 +56,36 @@ async def rebuild(
     ends = [await eventlog.shards.last_position(shard) for shard in range(SHARDS)]
     count = 0 if staffing is None else staffing.count_workers(sum(ends))
     # The workers start while the tables are made.
-    async with start_crew(count) as crew, await database.connect(dsn) as connection:
-        await _reset(connection)
-        ours, *theirs = _divide_shards(1 + count)
+    copies = staffing is not None and staffing.copies
+    async with (
+        start_crew(count, copies=copies) as crew,
+        await database.connect(dsn) as connection,
+    ):
+        work, _nothing = await asyncio.gather(_estimate_work(eventlog, ends), _reset(connection))
+        ours, *theirs = divide_shards(work, 1 + count)
         if staffing is not None:
-            await crew.begin([WorkerJob(dsn, staffing.nats, part, reader) for part in theirs])
+            crew.begin([WorkerJob(dsn, staffing.nats, part, reader) for part in theirs])
         async with replay_shards(dsn, eventlog, ours, reader=reader):
             await _wait_until_projected(connection, ends, progress, crew)
             await connection.execute(query("sync_checkpoints"))
 
 
-def _divide_shards(processes: int) -> list[tuple[int, ...]]:
-    return [tuple(range(first, SHARDS, processes)) for first in range(processes)]
+def divide_shards(work: Sequence[int], processes: int) -> list[tuple[int, ...]]:
+    """The shards of each process, so that all have about the same work. The largest come first."""
+    parts: list[list[int]] = [[] for _process in range(processes)]
+    for shard in sorted(range(SHARDS), key=lambda shard: -work[shard]):
+        least = min(parts, key=lambda part: (sum(work[other] for other in part), len(part)))
+        least.append(shard)
+    return [tuple(part) for part in parts]
+
+
+async def _estimate_work(eventlog: EventLog, ends: Sequence[int]) -> Sequence[int]:
+    """The bytes of each shard; its commits if the sizes of streams cannot be read."""
+    try:
+        sizes = {size.stream: size.bytes for size in await eventlog.stream_sizes.read_all()}
+    except LogError:
+        return ends
+    return [sizes.get(log_stream(shard), end) for shard, end in enumerate(ends)]
 
 
 async def digest(dsn: str) -> str:

@@ -11,6 +11,8 @@ SESSIONS_MAX: Final = 16_000
 BYTES_MAX: Final = 128 * 1024 * 1024
 # A session without messages: its row, its execution, its pending inputs.
 SESSION_BYTES: Final = 2_048
+# An id in a set.
+ID_BYTES: Final = 128
 
 
 class CacheLimits(NamedTuple):
@@ -35,7 +37,8 @@ class RecentSessions:
     def put(self, at: Address, session: ProjectedSession) -> None:
         """Keep a session as the newest. One that is larger than the whole cache is not kept."""
         self.drop(at)
-        size = SESSION_BYTES + session.message_bytes
+        ids = 0 if session.ids is None else sum(map(len, session.ids))
+        size = SESSION_BYTES + session.message_bytes + ID_BYTES * ids
         self._sessions[at] = (session, size)
         self.bytes += size
         while len(self._sessions) > self._sessions_max or self.bytes > self._bytes_max:

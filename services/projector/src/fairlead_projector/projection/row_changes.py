@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from fairlead_eventlog.ports import LogEntry
 from fairlead_projector.projection import asks, principal_totals, session_row, tenant_totals
-from fairlead_projector.projection.counts.session_counts import COUNTS
+from fairlead_projector.projection.counts.session_counts import COUNTS, Count
 from fairlead_projector.projection.log_entries import DecodedEntry
 from fairlead_projector.projection.principal_totals import PrincipalChange
 from fairlead_projector.projection.release import release_name
@@ -23,9 +23,11 @@ from fairlead_projector.projection.rows import (
     InputRow,
     MessageRow,
     ProjectedSession,
+    SessionIds,
     SessionRow,
     Truncation,
 )
+from fairlead_projector.projection.session_row import RowChange
 from fairlead_projector.projection.tenant_totals import SessionShare, TenantChange
 from fairlead_schema.events import (
     BY_TYPE,
@@ -57,6 +59,10 @@ _MESSAGE_FIELD: Final[dict[type[SessionEvent], str]] = {
 }
 
 
+# The constructor of a named tuple is a call more for each event.
+_new: Final = tuple.__new__
+
+
 class BrokenEntry(NamedTuple):
     """An entry that broke its session."""
 
@@ -76,6 +82,8 @@ class RowChanges:
     messages: dict[MessageKey, MessageRow] = field(default_factory=dict)
     created: set[MessageKey] = field(default_factory=set)
     """The messages that the tables do not have."""
+    created_inputs: set[MessageKey] = field(default_factory=set)
+    """The inputs that the tables are known not to have."""
     asks: dict[AskKey, AskRow] = field(default_factory=dict)
     answers: list[AskKey] = field(default_factory=list)
     truncations: list[Truncation] = field(default_factory=list)
@@ -100,14 +108,21 @@ class RowChanges:
         return principal_totals.principal_changes(self.creators, self.shares_before, after)
 
 
-def named_messages(batch: Iterable[DecodedEntry]) -> list[MessageKey]:
-    """The messages that a batch names. The store loads those that exist."""
-    return [
-        (decoded.entry.at, getattr(event, _MESSAGE_FIELD[type(event)]))
-        for decoded in batch
-        for event in (recorded.event for recorded in decoded.events)
-        if type(event) in _MESSAGE_FIELD
-    ]
+def missing_messages(
+    sessions: Mapping[Address, ProjectedSession], batch: Iterable[DecodedEntry]
+) -> list[MessageKey]:
+    """The messages that a batch names and that only the tables may have, each once."""
+    missing: dict[MessageKey, None] = {}
+    for decoded in batch:
+        at = decoded.entry.at
+        session = sessions.get(at)
+        if session is None:
+            continue  # The batch creates it.
+        for recorded in decoded.events:
+            field = _MESSAGE_FIELD.get(type(recorded.event))
+            if field is not None and session.may_have(id_ := getattr(recorded.event, field)):
+                missing[at, id_] = None
+    return list(missing)
 
 
 def is_revert(decoded: DecodedEntry) -> bool:
@@ -171,7 +186,7 @@ def _create_session(decoded: DecodedEntry) -> ProjectedSession | None:
     if not decoded.events:
         return None
     row = session_row.create_row(decoded.entry.at, decoded.events[0], decoded.entry.position)
-    return None if row is None else ProjectedSession(row)
+    return None if row is None else ProjectedSession(row, ids=SessionIds(set(), set()))
 
 
 def _sequence_error(session: ProjectedSession | None, decoded: DecodedEntry) -> str | None:
@@ -197,19 +212,23 @@ def _sequence_error(session: ProjectedSession | None, decoded: DecodedEntry) -> 
 
 def _apply_commit(session: ProjectedSession, decoded: DecodedEntry, changes: RowChanges) -> None:
     at = decoded.entry.at
-    tenant, session_id = at
+    (tenant, session_id), row = at, session.row
     for recorded, stored in zip(decoded.events, decoded.stored, strict=True):
         id_, seq, time, event, _by, _imported = recorded
         data = to_json(stored["data"], inf_nan_mode="null")
         changes.events.append(
-            EventRow(tenant, session_id, seq, id_, stored["type"], stored["version"], time, data)
+            _new(
+                EventRow,
+                (tenant, session_id, seq, id_, stored["type"], stored["version"], time, data),
+            )
         )
-        for apply in _APPLY.get(type(event), ()):
+        applies, row_changes, counts = _RULES.get(type(event), _NO_RULES)
+        for apply in applies:
             apply(session, at, recorded, changes)
-        session_row.apply_event(session, recorded)
-        if (count := COUNTS.get(type(event))) is not None:
+        for change in row_changes:
+            change(row, event, recorded)
+        for count in counts:
             count(session, event)
-    row = session.row
     row.seq, row.pending = (
         decoded.events[-1].seq,
         len(session.pending) + len(row.execution.open_shells),
@@ -230,6 +249,8 @@ def _apply_to_messages(
     existing = session.messages.get(last.id)
     if existing is None:
         changes.created.add((at, last.id))
+        if session.ids is not None:
+            session.ids.messages.add(last.id)
         _put_message(session, at, MessageRow(recorded.seq, last), changes)
     elif type(recorded.event) not in _CREATING:
         _put_message(session, at, MessageRow(existing.seq, last), changes)
@@ -257,6 +278,9 @@ def _apply_to_inputs(
             *at, event.message_id, recorded.seq, event.delivery, event.prompt, recorded.time
         )
         session.pending[event.message_id] = recorded.seq
+        if session.ids is not None and event.message_id not in session.ids.inputs:
+            session.ids.inputs.add(event.message_id)
+            changes.created_inputs.add(key)
     else:
         row = changes.inputs.get(key) or changes.input_changes.get(key)
         if row is None:
@@ -306,6 +330,20 @@ def _changes_of(kind: type[SessionEvent]) -> Iterator[_Apply]:
         yield _apply_revert
 
 
-_APPLY: Final[Mapping[type[SessionEvent], tuple[_Apply, ...]]] = {
-    kind: tuple(_changes_of(kind)) for kind in BY_TYPE.values()
+class _Rules(NamedTuple):
+    """What an event of one class changes, in this order."""
+
+    applies: tuple[_Apply, ...]
+    row_changes: tuple[RowChange, ...]
+    counts: tuple[Count, ...]
+
+
+_NO_RULES: Final = _Rules((), (), ())
+_RULES: Final[Mapping[type[SessionEvent], _Rules]] = {
+    kind: _Rules(
+        tuple(_changes_of(kind)),
+        session_row.ROW_CHANGES.get(kind, ()),
+        (COUNTS[kind],) if kind in COUNTS else (),
+    )
+    for kind in BY_TYPE.values()
 }

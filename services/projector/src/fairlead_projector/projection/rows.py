@@ -150,6 +150,13 @@ class Truncation(NamedTuple):
     """The pending inputs that leave. None: all that came after the boundary."""
 
 
+class SessionIds(NamedTuple):
+    """The messages and inputs of a session that this process has projected from its first event."""
+
+    messages: set[MessageId]
+    inputs: set[MessageId]
+
+
 @dataclass(slots=True)
 class ProjectedSession:
     """The rows of a session that its next commit may change."""
@@ -162,6 +169,14 @@ class ProjectedSession:
     """The size of the newest assistant message, as far as it was loaded or written."""
     asks: dict[str, tuple[MessageId, CallId] | None] = field(default_factory=dict)
     """The pending asks, each with the call that it comes from."""
+    ids: "SessionIds | None" = None
+    """What the tables have of the session; None if somebody else wrote its first rows."""
+
+    def may_have(self, message_id: MessageId) -> bool:
+        """Whether the tables may have this message although it is not here."""
+        if message_id in self.messages:
+            return False
+        return self.ids is None or message_id in self.ids.messages
 
     def find(self, message_id: MessageId) -> Message | None:
         row = self.messages.get(message_id)

@@ -31,6 +31,7 @@ from fairlead_schema.events import (
 from fairlead_schema.identity.principal import counted_principal
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
+from fairlead_session.execution.usage_sums import add_tokens
 from fairlead_session.fold.execution import (
     KEEPS_IMPORT,
     REDUCERS,
@@ -157,7 +158,7 @@ def _change_title(row: SessionRow, event: PromptPromoted, _recorded: Recorded) -
 def _end_title(row: SessionRow, event: TitleEnded, _recorded: Recorded) -> None:
     row.title = event.title or row.title
     row.cost += event.cost
-    row.tokens = row.tokens.plus(event.tokens)
+    row.tokens = add_tokens(row.tokens, event.tokens)
 
 
 def _describe(row: SessionRow, event: SessionDescribed, recorded: Recorded) -> None:
@@ -167,7 +168,7 @@ def _describe(row: SessionRow, event: SessionDescribed, recorded: Recorded) -> N
 
 def _add_usage(row: SessionRow, event: StepEnded | CompactionUsed, recorded: Recorded) -> None:
     row.cost += event.cost
-    row.tokens = row.tokens.plus(event.tokens)
+    row.tokens = add_tokens(row.tokens, event.tokens)
     row.updated_at = recorded.time
 
 

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from fairlead_projector.database import Connection, query
 from fairlead_projector.projection.batches import join_pages
-from fairlead_projector.projection.copy_lines import event_lines, message_lines
+from fairlead_projector.projection.copy_lines import event_lines, input_lines, message_lines
 from fairlead_projector.projection.recent_sessions import CacheLimits, RecentSessions
 from fairlead_projector.projection.row_changes import MessageKey, RowChanges
 from fairlead_projector.projection.rows import (
@@ -94,25 +94,28 @@ class TableStore:
 
     async def broken_reason(self, at: Address) -> str | None:
         """Why a session is broken, if it is."""
-        session = (await self.load([at], [])).get(at)
+        session = (await self.load([at])).get(at)
         return None if session is None else session.row.broken
 
-    async def load(
-        self, addresses: Iterable[Address], named: Iterable[MessageKey]
-    ) -> dict[Address, ProjectedSession]:
-        """The existing sessions among the addresses, with the messages that are named."""
+    async def load(self, addresses: Iterable[Address]) -> dict[Address, ProjectedSession]:
+        """The existing sessions among the addresses, each with what its next commit may change."""
         wanted = dict.fromkeys(addresses)
         sessions = self._recent.find(wanted)
         loaded = await self._load_sessions([at for at in wanted if at not in sessions])
         await self._load_newest_assistants(loaded)
         await self._load_pending({at: item for at, item in loaded.items() if item.row.pending})
         await self._load_asks({at: item for at, item in loaded.items() if item.row.asks})
-        sessions |= loaded
-        unknown = dict.fromkeys(
-            (at, id_) for at, id_ in named if at in sessions and id_ not in sessions[at].messages
-        )
-        await self._load_messages(sessions, list(unknown))
-        return sessions
+        return sessions | loaded
+
+    async def load_messages(
+        self, sessions: Mapping[Address, ProjectedSession], wanted: Sequence[MessageKey]
+    ) -> None:
+        """Give the sessions those of the messages that exist."""
+        message_ids = [message_id for _at, message_id in wanted]
+        addresses = [at for at, _message_id in wanted]
+        for row in await self._fetch("load_messages", addresses, message_ids=message_ids):
+            message = _message_row(row)
+            sessions[_address(row)].messages[message.message.id] = message
 
     async def advance(self, moves: Mapping[int, CheckpointMove]) -> set[int]:
         """Move the checkpoints of shards, and return the shards whose checkpoint stood where it should.
@@ -135,13 +138,17 @@ class TableStore:
         connection = self._connection
         await self._copy("copy_events", event_lines(changes.events))
         await self._write("upsert_sessions", changes.sessions.values())
-        await self._write("insert_inputs", changes.inputs.values())
+        inputs, created = changes.inputs, changes.created_inputs
+        await self._copy(
+            "copy_inputs", input_lines(inputs[key] for key in inputs if key in created)
+        )
+        await self._write("insert_inputs", (inputs[key] for key in inputs if key not in created))
         await self._write("change_inputs", changes.input_changes.values())
         await self._write("insert_asks", changes.asks.values())
         await self._write("delete_asks", [key._asdict() for key in changes.answers])
         messages = changes.messages
-        created = ((*key, messages[key]) for key in messages if key in changes.created)
-        await self._copy("copy_messages", message_lines(created))
+        new = ((*key, messages[key]) for key in messages if key in changes.created)
+        await self._copy("copy_messages", message_lines(new))
         revised = {key: row for key, row in messages.items() if key not in changes.created}
         await self._write("upsert_messages", _message_rows(revised))
         for truncation in changes.truncations:
@@ -218,15 +225,6 @@ class TableStore:
             has_call = row["call_id"] is not None
             source = (row["message_id"], row["call_id"]) if has_call else None
             sessions[_address(row)].asks[row["request_id"]] = source
-
-    async def _load_messages(
-        self, sessions: Mapping[Address, ProjectedSession], wanted: Sequence[MessageKey]
-    ) -> None:
-        message_ids = [message_id for _at, message_id in wanted]
-        addresses = [at for at, _message_id in wanted]
-        for row in await self._fetch("load_messages", addresses, message_ids=message_ids):
-            message = _message_row(row)
-            sessions[_address(row)].messages[message.message.id] = message
 
     async def _fetch(
         self, name: str, wanted: Sequence[Address], **more: Sequence[str]

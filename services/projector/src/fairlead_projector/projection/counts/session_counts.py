@@ -16,8 +16,8 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.message import AssistantMessage, ToolBlock
 from fairlead_schema.session_info import ChildrenUsage
+from fairlead_session.execution.usage_sums import add_model_usage
 from fairlead_session.state.file_changes import changes_after, changes_through, settle_changes
-from fairlead_session.state.usage import add_model_usage
 
 Count: TypeAlias = Callable[[ProjectedSession, Any], None]
 

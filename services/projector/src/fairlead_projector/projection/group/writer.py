@@ -73,7 +73,7 @@ class GroupWriter:
 
     async def drop_session(self, held: HeldShard, at: Address) -> None:
         """Remove the rows of a session, and what it adds to totals. The log keeps the session."""
-        row = (await self.store.load([at], []))[at].row
+        row = (await self.store.load([at]))[at].row
         changes = RowChanges(
             purges={at: row.position},
             creators={at: row.created_by},
@@ -96,7 +96,8 @@ class GroupWriter:
     async def apply(self, held: Held, batch: Sequence[DecodedEntry]) -> int:
         """Write the rows of a batch, inside a transaction. Returns the number of its events."""
         addresses = [decoded.entry.at for decoded in batch]
-        sessions = await self.store.load(addresses, row_changes.named_messages(batch))
+        sessions = await self.store.load(addresses)
+        await self.store.load_messages(sessions, row_changes.missing_messages(sessions, batch))
         seqs = {at: session.row.seq for at, session in sessions.items()}
         batch = await mark_repeats(self.eventlog.log, batch, seqs)
         changes = row_changes.fold_batch(sessions, batch)

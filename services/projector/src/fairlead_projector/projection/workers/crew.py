@@ -2,21 +2,25 @@
 
 import asyncio
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from fairlead_projector.errors import WorkerDied
 from fairlead_projector.projection.workers.job import WorkerJob
+from fairlead_projector.projection.workers.process import (
+    CAN_COPY,
+    WorkerProcess,
+    copy_process,
+    start_process,
+)
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.subjects import SHARDS
 
-# A worker takes more than a second of a core to start. For a short log that is more than it saves.
-COMMITS_PER_PROCESS: Final = 20_000
-END_S: Final = 10.0
+# A worker that has to import everything takes a second of a core. For a short log that is more than
+# it saves. A copy takes some hundredths.
+COMMITS_PER_PROCESS: Final = 2_000 if CAN_COPY else 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class Staffing:
     nats: NatsAddress
     processes_max: int
     commits_per_process: int = COMMITS_PER_PROCESS
+    copies: bool = CAN_COPY
+    """Whether the workers are copies of this process."""
 
     def count_workers(self, commits: int) -> int:
         """The processes beside this one for so many commits."""
@@ -35,55 +41,30 @@ class Staffing:
 class Crew:
     """Running workers. They end when this process ends, however it does."""
 
-    def __init__(self, workers: Sequence[Process]) -> None:
+    def __init__(self, workers: Sequence[WorkerProcess]) -> None:
         self._workers = workers
 
-    @property
-    def pids(self) -> list[int]:
-        return [worker.pid for worker in self._workers]
-
-    async def begin(self, jobs: Sequence[WorkerJob]) -> None:
+    def begin(self, jobs: Sequence[WorkerJob]) -> None:
         """Give each worker its job."""
         for worker, job in zip(self._workers, jobs, strict=True):
-            assert worker.stdin is not None
-            # A worker that is dead already is noticed by `check`.
-            with suppress(BrokenPipeError, ConnectionResetError):
-                worker.stdin.write(job.encode())
-                await worker.stdin.drain()
+            worker.give(job.encode())
 
     def check(self) -> None:
         """Raise WorkerDied if a worker has ended."""
         for worker in self._workers:
-            if worker.returncode is not None:
-                raise WorkerDied(worker.pid, _describe_end(worker.returncode))
+            if (returncode := worker.poll()) is not None:
+                raise WorkerDied(worker.pid, _describe_end(returncode))
 
 
 @asynccontextmanager
-async def start_crew(count: int) -> AsyncIterator[Crew]:
+async def start_crew(count: int, *, copies: bool) -> AsyncIterator[Crew]:
     """Start workers, which wait for their jobs, and end them after the block."""
-    workers: list[Process] = []
+    workers: list[WorkerProcess] = []
     try:
-        for _number in range(count):
-            module = f"{__package__}.worker"
-            worker = await asyncio.create_subprocess_exec(
-                sys.executable, "-P", "-m", module, stdin=PIPE
-            )
-            workers.append(worker)
+        workers += (copy_process() if copies else start_process() for _number in range(count))
         yield Crew(workers)
     finally:
-        await asyncio.gather(*map(_end, workers))
-
-
-async def _end(worker: Process) -> None:
-    assert worker.stdin is not None
-    worker.stdin.close()
-    try:
-        async with asyncio.timeout(END_S):
-            await worker.wait()
-    except TimeoutError:
-        with suppress(ProcessLookupError):
-            worker.kill()
-        await worker.wait()
+        await asyncio.gather(*(worker.end() for worker in workers))
 
 
 def _describe_end(returncode: int) -> str:

@@ -23,7 +23,8 @@ async def work(job: WorkerJob) -> None:
         await orders.read()
 
 
-def main() -> None:
+def run_worker() -> None:
+    """Wait for a job, and do it."""
     # A terminal interrupts the whole group of processes. The rebuild ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     line = sys.stdin.buffer.readline()
@@ -32,4 +33,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_worker()
