@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from ag_ui.core.types import ResumeEntry
 
 from fairlead_testing.editor import Editor, editor
+from fairlead_testing.front_end import run_input, run_thread
 from fairlead_testing.protocol_stack import protocol_stack, shell_prompt
 from fairlead_testing.stack import Stack
 
@@ -53,3 +55,26 @@ async def test_an_editor_gets_a_text_turn_and_a_tool_turn_with_an_approval(
     statuses = [u.status for u in zed.updates if u.session_update.startswith("tool_call")]
     assert statuses == ["pending", "in_progress", "completed"]
     assert zed.text() == "hello editordone it"
+
+
+async def test_a_front_end_gets_a_text_run_and_a_tool_run_with_an_approval(
+    up: Stack, place: Path
+) -> None:
+    text = '[[sim: answer="hello front end" chunks=4 delay_ms=80]] hi'
+    first = await run_thread(up, run_input("thread-1", text, directory=str(place)))
+
+    assert first.types[:3] == ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT"]
+    assert first.text() == "hello front end"
+    assert first.types.count("TEXT_MESSAGE_CONTENT") > 1
+    assert first.end.outcome.type == "success"
+
+    asked = await run_thread(up, run_input("thread-1", shell_prompt("echo hello > made.txt")))
+    interrupt = asked.end.outcome.interrupts[0]
+    entry = ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload={"reply": "once"})
+    done = await run_thread(up, run_input("thread-1", None, resume=[entry]))
+
+    assert interrupt.message == "bash: echo hello > made.txt"
+    assert (place / "made.txt").read_text() == "hello\n"
+    assert done.end.outcome.type == "success"
+    assert "TOOL_CALL_RESULT" in done.types
+    assert done.text() == "done it"

@@ -55,6 +55,16 @@ PLANTS = [
     ),
     Plant("The translation for editors is pure", "fairlead_cli.acp.translation", "asyncio"),
     Plant(
+        "Only the gateway's application knows the view for front ends",
+        "fairlead_gateway.turn_view",
+        "ag_ui",
+    ),
+    Plant(
+        "The translation for front ends is pure",
+        "fairlead_gateway.ag_ui_view.translation",
+        "asyncio",
+    ),
+    Plant(
         "The translation for the terminal client is pure",
         "fairlead_gateway.opencode_view.translation",
         "asyncio",

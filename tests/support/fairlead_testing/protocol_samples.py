@@ -19,3 +19,18 @@ def read_turn(name: str) -> list[Json]:
 def durable(events: list[Json]) -> list[Json]:
     """What the log has of a turn: everything but the fragments."""
     return [event for event in events if event["seq"] is not None]
+
+
+def envelopes(events: list[Json]) -> list[Json]:
+    """The events in the form of the stream."""
+    return [_envelope(event) for event in events]
+
+
+def released(reason: str) -> Json:
+    """The event by which a session rests, in the form of the stream."""
+    return _envelope({"type": "execution.released", "data": {"reason": reason}, "seq": 999})
+
+
+def _envelope(event: Json) -> Json:
+    durable = {} if event["seq"] is None else {"durable": {"seq": event["seq"], "version": 1}}
+    return {"type": event["type"], "data": event["data"], **durable}

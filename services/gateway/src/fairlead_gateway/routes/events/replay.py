@@ -101,7 +101,7 @@ class Replay:
 
 
 def event_stream(
-    request: ApiRequest[Any, EmptyInput],
+    request: ApiRequest[Any, Any],
     *sources: FrameSource,
     farewell: bytes = b"",
     tells_failure: bool = True,
