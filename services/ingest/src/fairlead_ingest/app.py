@@ -100,7 +100,11 @@ class Ingest:
         self._serve("revert.commit", revert.commit)
         self._serve("session.pending", pending)
         self._serve("session.get", get)
-        self._serve("session.history", read_history)
+        self._serve(
+            "session.history",
+            read_history,
+            lambda tenant, command: read_history(self.context, tenant, command),
+        )
         self._serve("session.explain", explain)
         self._serve("session.wait", wait)
         self._serve("session.shell", shell)

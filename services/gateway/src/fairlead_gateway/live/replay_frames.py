@@ -7,14 +7,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
-from fairlead_eventlog.ports import EntryPage, Head, LogEntry, SessionLog, StoredCommit
+from fairlead_eventlog.ports import EntryPage, Head, LogEntry, SessionLog
 from fairlead_eventlog.replicas.commit_order import CommitOrder
+from fairlead_eventlog.replicas.contiguity import decode_next
 from fairlead_gateway.http.sse import CHUNK_BYTES_MAX, auto_close
 from fairlead_gateway.live.frames import encode_commit
 from fairlead_gateway.log.envelopes import EnvelopeTranslator
 from fairlead_schema.errors import SessionUnreadable
-from fairlead_schema.raw_records.raw_decoder import decode_raw
-from fairlead_schema.record import RecordError, decode
+from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service.supervise import cancel_and_wait
 
@@ -70,11 +70,9 @@ class LogReplay:
 
     async def _encode(self, entry: LogEntry, *, after: int) -> bytes:
         """The frames of one entry; nothing if it repeats an earlier one. Raises RecordError."""
-        commit = decode_raw(entry.payload)
-        if not self._order.accept_next(entry, commit):
-            stored = StoredCommit(entry.position, decode(entry.payload), len(entry.payload))
-            if not await self._order.accept(stored):
-                return b""
+        commit = await decode_next(self._order, entry)
+        if commit is None:
+            return b""
         return (await encode_commit(self._translator, commit, after=after)).all
 
     async def _read_pages(self, reach: int) -> AsyncIterator[EntryPage]:

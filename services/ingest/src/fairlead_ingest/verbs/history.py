@@ -3,8 +3,8 @@
 from contextlib import aclosing
 from typing import Any, Final
 
-from fairlead_eventlog.ports import START, Head, StoredCommit
-from fairlead_eventlog.replicas.contiguity import locate_readable, read_contiguous
+from fairlead_eventlog.ports import START, Head
+from fairlead_eventlog.replicas.contiguity import locate_readable, read_raw
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_schema.commands.history import HistoryRead, ReadHistory
 from fairlead_schema.errors import (
@@ -18,7 +18,7 @@ from fairlead_schema.events import PromptPromoted, Visibility
 from fairlead_schema.ids import MessageId
 from fairlead_schema.public_events import raw_event_json
 from fairlead_schema.raw_records.long_event import fit_event
-from fairlead_schema.raw_records.raw_commit import RawEvent, raw_commit
+from fairlead_schema.raw_records.raw_commit import RawCommit, RawEvent
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.persistent import PersistentMap
@@ -83,15 +83,15 @@ class _Page:
             return
         log, at = self._context.eventlog.log, self._at
         start = START if self.seq == 0 else await locate_readable(log, at, self.seq)
-        commits = read_contiguous(log, at, after=start, limit=COMMITS_PER_READ, reach=end.position)
+        commits = read_raw(log, at, after=start, limit=COMMITS_PER_READ, reach=end.position)
         async with aclosing(commits):
-            async for stored in commits:
-                await self._take(stored)
+            async for commit in commits:
+                await self._take(commit)
                 if self.is_full:
                     return
 
-    async def _take(self, stored: StoredCommit) -> None:
-        for raw in raw_commit(stored.commit).events:
+    async def _take(self, commit: RawCommit) -> None:
+        for raw in commit.events:
             if raw.seq <= self.seq:
                 continue
             if raw.kind.visibility in self._visible and not await self._has_room_for(raw):
