@@ -12,8 +12,9 @@ from fairlead_eventlog.replicas.tenant_broadcasts import TenantBroadcasts
 from fairlead_eventlog.status.log_status import LogStatusRegister
 from fairlead_gateway.http.failed_logins import FailedLogins
 from fairlead_gateway.http.principal_limits import PrincipalLimits
+from fairlead_gateway.live.hub_life import HubsByTenant
 from fairlead_gateway.live.hub_registry import HubRegistry
-from fairlead_gateway.live.tenant_hubs import TenantHubs
+from fairlead_gateway.live.tenant_hub import TenantHub, TenantSources
 from fairlead_gateway.reads.own_writes import OwnWrites
 from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_gateway.settings import GatewaySettings
@@ -71,7 +72,9 @@ class Runtime:
     failed_logins: FailedLogins = field(default_factory=FailedLogins)
     own_writes: OwnWrites = field(default_factory=OwnWrites)
     hubs: HubRegistry = field(default_factory=HubRegistry)
-    tenant_hubs: TenantHubs = field(default_factory=TenantHubs)
+    tenant_hubs: HubsByTenant[TenantHub, TenantSources] = field(
+        default_factory=lambda: HubsByTenant(TenantHub)
+    )
     shutdown: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process must stop. Streams and waits then end at once."""
 

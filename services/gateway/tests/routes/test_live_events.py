@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.tenant_broadcasts import MemoryTenantBroadcasts
-from fairlead_gateway.live import session_locations, tenant_hub
+from fairlead_gateway.live import hub_life, session_locations, tenant_hub
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.delta import TextDelta
 from fairlead_schema.events import (
@@ -152,7 +152,7 @@ async def test_a_stream_that_may_have_missed_events_ends(
 async def test_too_many_events_end_the_stream_and_not_the_gateway(
     listen: Listen, eventlog: EventLog, append: Append, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tenant_hub, "WAITING_MAX", 4)
+    monkeypatch.setattr(hub_life, "WAITING_MAX", 4)
     at = Address(DEFAULT_TENANT, "ses_1")
 
     async with listen(LIVE) as chunks:

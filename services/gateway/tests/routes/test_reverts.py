@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_gateway.routes.sessions import revert
+from fairlead_gateway.log import runner_wait
 from fairlead_schema.errors import (
     Conflict,
     MessageNotFound,
@@ -162,7 +162,7 @@ async def test_a_runner_that_takes_too_long_is_reported_and_goes_on(
     append: Append,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(revert, "WAIT_S", 0.05)
+    monkeypatch.setattr(runner_wait, "WAIT_S", 0.05)
     await append("ses_1", STAGE)
     ingest.serve("revert.stage", reached())
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from fairlead_eventlog.replicas.commit_hint import CommitHint
-from fairlead_eventlog.replicas.tenant_broadcasts import StopListening, TenantListener
+from fairlead_gateway.live.hub_life import HubDuties, HubLife
 from fairlead_gateway.opencode_view.folded_sessions import FoldedSessions, Told, ViewSources
 from fairlead_gateway.opencode_view.translation.changes import newest_prompt, snapshot
 from fairlead_gateway.opencode_view.translation.session_changes import event
@@ -19,10 +19,8 @@ from fairlead_gateway.opencode_view.translation.sessions import IDLE, status_of
 from fairlead_gateway.opencode_view.view_client import ViewClient, encode_frames
 from fairlead_gateway.reads.read_model import ReadsUnavailable
 from fairlead_schema.delta import Delta
-from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.ids import MessageId, TenantId
 from fairlead_schema.subjects import Address
-from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
@@ -64,28 +62,16 @@ class ViewHub:
         self._held: dict[Address, set[MessageId]] = {}
         self._clients: set[ViewClient] = set()
         self._waits: set[_Wait] = set()
-        self._queue: asyncio.Queue[_Item] = asyncio.Queue(WAITING_MAX)
-        self._error: BaseException | None = None
-        self._opening = asyncio.ensure_future(self._listen(tenant))
-        self._working = asyncio.create_task(self._work())
-        self._working.add_done_callback(self._end_with)
         self.visitors = 0
-
-    @property
-    def has_ended(self) -> bool:
-        failed = self._opening.done() and self._opening.exception() is not None
-        return self._error is not None or failed
+        duties = HubDuties(self._receive, self._handle, self._end_clients, MISSED)
+        self.life: HubLife[_Item] = HubLife(tenant, sources.broadcasts, duties)
 
     def uses(self, sources: ViewSources) -> bool:
         return self._sources == sources
 
-    async def wait_until_open(self) -> None:
-        """Wait until the server knows that the hub listens. Raises LogUnavailable."""
-        await asyncio.shield(self._opening)
-
     async def follow(self, client: ViewClient) -> None:
         """Send a client what it needs now, and then everything, until its stream ends."""
-        await self._queue.put(client)
+        await self.life.put(client)
         try:
             await client.ended
         finally:
@@ -97,8 +83,8 @@ class ViewHub:
         """Know a session from now on, and show the turn of a prompt to clients that join late."""
         self._held.setdefault(at, set()).add(message_id)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        await self._queue.put(_Load(at, done))
-        await asyncio.wait({done, self._working}, return_when=asyncio.FIRST_COMPLETED)
+        await self.life.put(_Load(at, done))
+        await asyncio.wait({done, self.life.working}, return_when=asyncio.FIRST_COMPLETED)
 
     def release(self, at: Address, message_id: MessageId) -> None:
         """End a hold."""
@@ -114,49 +100,34 @@ class ViewHub:
         wait = _Wait(at, condition, asyncio.get_running_loop().create_future())
         self._waits.add(wait)
         wait.done.add_done_callback(lambda _: self._waits.discard(wait))
-        if self._error is not None:
-            wait.done.set_exception(self._error)
+        if self.life.error is not None:
+            wait.done.set_exception(self.life.error)
         elif (known := self.sessions.peek(at)) is not None:
             self._settle(at, known)
         return wait.done
 
     async def close(self) -> None:
         """End the subscriptions of the hub."""
-        await cancel_and_wait(self._working)
-        if self._opening.done() and self._opening.exception() is None:
-            self._opening.result()()
-        await cancel_and_wait(self._opening)
-
-    async def _listen(self, tenant: TenantId) -> StopListening:
-        listener = TenantListener(self._receive, self._receive, self._end_all)
-        return await self._sources.broadcasts.listen(tenant, listener)
+        await self.life.close()
 
     def _receive(self, at: Address, item: CommitHint | Delta) -> None:
-        try:
-            self._queue.put_nowait((at, item))
-        except asyncio.QueueFull:
-            log.warning(
-                "events come faster than they are translated: all terminal clients start over"
-            )
-            self._end_all()
+        self.life.offer((at, item))
 
-    async def _work(self) -> None:
-        while True:
-            item = await self._queue.get()
-            match item:
-                case ViewClient():
-                    await self._join(item)
-                case _Load():
-                    self._tell(await self.sessions.load_unknown(item.at))
-                    if not item.done.done():
-                        item.done.set_result(None)
-                case (at, CommitHint() as commit):
-                    told = await self.sessions.fold(at, commit)
-                    self._tell(told)
-                    if told is not None:
-                        self._settle(at, told.session)
-                case (at, delta):
-                    self._tell(await self.sessions.receive(at, delta))
+    async def _handle(self, item: _Item) -> None:
+        match item:
+            case ViewClient():
+                await self._join(item)
+            case _Load():
+                self._tell(await self.sessions.load_unknown(item.at))
+                if not item.done.done():
+                    item.done.set_result(None)
+            case (at, CommitHint() as commit):
+                told = await self.sessions.fold(at, commit)
+                self._tell(told)
+                if told is not None:
+                    self._settle(at, told.session)
+            case (at, delta):
+                self._tell(await self.sessions.receive(at, delta))
 
     async def _join(self, client: ViewClient) -> None:
         hello = encode_frames([CONNECTED], None, is_global=client.is_global)
@@ -170,8 +141,8 @@ class ViewHub:
                 view = self.sessions.view(at, session)
                 self._tell_one(client, session, snapshot(view, whole=client.is_global))
         self._clients.add(client)
-        if self._error is not None:
-            client.member.end(self._error)
+        if self.life.error is not None:
+            client.member.end(self.life.error)
 
     async def _find_busy(self) -> list[Address]:
         """The sessions that work or ask people, as the read models know them."""
@@ -213,17 +184,9 @@ class ViewHub:
             if wait.at == at and not wait.done.done() and wait.condition(session):
                 wait.done.set_result(session)
 
-    def _end_with(self, task: "asyncio.Task[None]") -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error(
-                "terminal clients start over: their events cannot be translated", exc_info=error
-            )
-            self._end_all(error)
-
-    def _end_all(self, error: BaseException | None = None) -> None:
-        self._error = error or ServiceUnavailable(MISSED, service="nats")
+    def _end_clients(self, error: BaseException) -> None:
         for client in tuple(self._clients):
-            client.member.end(self._error)
+            client.member.end(error)
         for wait in tuple(self._waits):
             if not wait.done.done():
-                wait.done.set_exception(self._error)
+                wait.done.set_exception(error)

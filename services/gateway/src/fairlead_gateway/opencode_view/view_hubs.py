@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from fairlead_gateway.live.hub_life import HubsByTenant
 from fairlead_gateway.opencode_view.folded_sessions import ViewSources
 from fairlead_gateway.opencode_view.view_hub import ViewHub
 from fairlead_gateway.runtime import Runtime
@@ -17,12 +18,12 @@ class ViewHubs:
     """Opens a hub for the first client of a tenant, and closes it after the last one."""
 
     def __init__(self) -> None:
-        self._hubs: dict[TenantId, ViewHub] = {}
+        self._hubs: HubsByTenant[ViewHub, ViewSources] = HubsByTenant(ViewHub)
         self._without_questions: OrderedDict[SessionId, None] = OrderedDict()
 
     def peek(self, tenant: TenantId) -> ViewHub | None:
         """The hub of a tenant, if it has clients."""
-        return self._hubs.get(tenant)
+        return self._hubs.peek(tenant)
 
     def deny_questions(self, session_id: SessionId) -> None:
         """Remember that nobody can answer the questions of a session."""
@@ -45,16 +46,5 @@ class ViewHubs:
             runtime.read_model,
             runtime.settings.with_defaults,
         )
-        hub = self._hubs.get(tenant)
-        if hub is None or hub.has_ended or not hub.uses(sources):
-            hub = self._hubs[tenant] = ViewHub(tenant, sources)
-        hub.visitors += 1
-        try:
-            await hub.wait_until_open()
+        async with self._hubs.enter(tenant, sources) as hub:
             yield hub
-        finally:
-            hub.visitors -= 1
-            if not hub.visitors:
-                if self._hubs.get(tenant) is hub:
-                    del self._hubs[tenant]
-                await hub.close()

@@ -5,7 +5,7 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
-from fairlead_gateway.log.commands import message_id_from_key, send_command
+from fairlead_gateway.routes.messages.input_command import send_input
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.input import AdmitPrompt, PromptBody
 from fairlead_schema.errors import (
@@ -17,7 +17,6 @@ from fairlead_schema.errors import (
 )
 from fairlead_schema.model import Model
 from fairlead_schema.prompt import Receipt
-from fairlead_service import ids
 
 
 class ReceiptAnswer(Model):
@@ -25,19 +24,7 @@ class ReceiptAnswer(Model):
 
 
 async def _admit(request: ApiRequest[EmptyInput, PromptBody]) -> Response:
-    body = request.body
-    # The body was validated already. An id makes the command repeatable.
-    id_ = body.id or message_id_from_key(request.http, request.tenant)
-    command = AdmitPrompt.model_construct(
-        session_id=request.at.session_id,
-        id=id_,
-        minted_id=ids.message_id() if id_ is None else None,
-        prompt=body.prompt,
-        delivery=body.delivery,
-        resume=body.resume,
-        expected_turn=body.expected_turn,
-    )
-    receipt = await send_command(request, "session.prompt", command, CommandAnswer[Receipt])
+    receipt = await send_input(request, "session.prompt", AdmitPrompt, CommandAnswer[Receipt])
     return answer(ReceiptAnswer(data=receipt))
 
 

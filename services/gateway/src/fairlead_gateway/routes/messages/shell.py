@@ -5,12 +5,11 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
-from fairlead_gateway.log.commands import message_id_from_key, send_command
+from fairlead_gateway.routes.messages.input_command import send_input
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.input import RequestShell, ShellBody, ShellReceipt
 from fairlead_schema.errors import Conflict, LimitReached, ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import Model
-from fairlead_service import ids
 
 
 class ShellAnswer(Model):
@@ -18,15 +17,8 @@ class ShellAnswer(Model):
 
 
 async def _request_shell(request: ApiRequest[EmptyInput, ShellBody]) -> Response:
-    id_ = request.body.id or message_id_from_key(request.http, request.tenant)
-    # The body was validated already. An id makes the command repeatable.
-    command = RequestShell.model_construct(
-        session_id=request.at.session_id,
-        id=id_,
-        minted_id=ids.message_id() if id_ is None else None,
-        command=request.body.command,
-    )
-    receipt = await send_command(request, "session.shell", command, CommandAnswer[ShellReceipt])
+    answered = CommandAnswer[ShellReceipt]
+    receipt = await send_input(request, "session.shell", RequestShell, answered)
     return answer(ShellAnswer(data=receipt))
 
 

@@ -10,6 +10,7 @@ from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.log.commands import send_session_command
 from fairlead_gateway.log.session_state import load_session, wait_until
+from fairlead_gateway.routes.sessions.plain_command import plain_command
 from fairlead_schema.commands.input import PromptResult
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import MessageNotFound, ServiceUnavailable, SessionNotFound
@@ -44,7 +45,8 @@ class PromptResultAnswer(Model):
 
 
 async def _interrupt(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    await send_session_command(request, "session.interrupt", _command(request))
+    command = SessionCommand(session_id=request.at.session_id)
+    await send_session_command(request, "session.interrupt", command)
     # The interrupt is durable now. Wait a little, so that a client usually finds it done.
     timeout_s = request.runtime.settings.request_timeout_s
     await wait_until(
@@ -53,16 +55,6 @@ async def _interrupt(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
         lambda session: not session.execution.interrupted,
         timeout_s=timeout_s,
     )
-    return empty_answer()
-
-
-async def _resume(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    await send_session_command(request, "session.resume", _command(request))
-    return empty_answer(202)
-
-
-async def _compact(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    await send_session_command(request, "session.compact", _command(request))
     return empty_answer()
 
 
@@ -84,10 +76,6 @@ async def _wait(request: ApiRequest[WaitQuery, EmptyInput]) -> Response:
     return answer(PromptResultAnswer(data=result))
 
 
-def _command(request: ApiRequest[EmptyInput, EmptyInput]) -> SessionCommand:
-    return SessionCommand(session_id=request.at.session_id)
-
-
 INTERRUPT = Operation(
     id="session.interrupt",
     method="POST",
@@ -103,33 +91,18 @@ INTERRUPT = Operation(
     errors=_ERRORS,
 )
 
-RESUME = Operation(
-    id="session.resume",
-    method="POST",
-    path="/api/session/{sessionID}/resume",
-    scope="session:write",
-    summary="Run at least one turn, or join the one that runs.",
-    respond=_resume,
-    query=EmptyInput,
-    body=EmptyInput,
-    answer=None,
-    status=202,
-    commands=True,
+RESUME = plain_command(
+    "session.resume",
+    "resume",
+    "Run at least one turn, or join the one that runs.",
     errors=_ERRORS,
+    status=202,
 )
 
-COMPACT = Operation(
-    id="session.compact",
-    method="POST",
-    path="/api/session/{sessionID}/compact",
-    scope="session:write",
-    summary="Ask for active history to be replaced by a summary.",
-    respond=_compact,
-    query=EmptyInput,
-    body=EmptyInput,
-    answer=None,
-    status=204,
-    commands=True,
+COMPACT = plain_command(
+    "session.compact",
+    "compact",
+    "Ask for active history to be replaced by a summary.",
     errors=_ERRORS,
 )
 

@@ -1,14 +1,12 @@
 """Moves: work in another location, perhaps with the uncommitted changes."""
 
-from typing import Final
-
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import empty_answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.log.commands import send_command
-from fairlead_gateway.log.session_state import load_session, wait_until
+from fairlead_gateway.log.runner_wait import wait_for_runner
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.session import MoveBody, MoveReached, MoveSession
 from fairlead_schema.errors import (
@@ -18,9 +16,6 @@ from fairlead_schema.errors import (
     ServiceUnavailable,
     SessionNotFound,
 )
-from fairlead_session.state.session import Session
-
-WAIT_S: Final = 60.0
 
 
 async def _move(request: ApiRequest[EmptyInput, MoveBody]) -> Response:
@@ -37,16 +32,10 @@ async def _move(request: ApiRequest[EmptyInput, MoveBody]) -> Response:
 
 async def _wait_for_runner(request: ApiRequest[EmptyInput, MoveBody], reached: MoveReached) -> None:
     """Wait until a runner has served the request. Raises MoveRefused, ChangesKept."""
-
-    def is_served(session: Session) -> bool:
-        open_request = session.relocation.requested
-        served = open_request is None or open_request.seq != reached.request
-        return session.seq >= reached.seq and served
-
-    if not await wait_until(request.runtime, request.at, is_served, timeout_s=WAIT_S):
-        text = f"The move is not done after {WAIT_S:g} s and goes on: read the session later"
-        raise ServiceUnavailable(text, service="session.move")
-    ended = (await load_session(request.runtime, request.at)).relocation.ended
+    session = await wait_for_runner(
+        request, reached, lambda session: session.relocation.requested, act="move"
+    )
+    ended = session.relocation.ended
     if ended is None or ended.seq != reached.request:
         return
     if ended.failed is not None:

@@ -1,14 +1,15 @@
 """Reverts: go back to a message, return, or make it final."""
 
-from typing import Final
+from typing import Any
 
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer, empty_answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
-from fairlead_gateway.log.commands import send_command, send_session_command
-from fairlead_gateway.log.session_state import load_session, wait_until
+from fairlead_gateway.log.commands import send_command
+from fairlead_gateway.log.runner_wait import wait_for_runner
+from fairlead_gateway.routes.sessions.plain_command import plain_command
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.revert import RevertReached, StageBody, StageRevert
 from fairlead_schema.commands.session import SessionCommand
@@ -23,7 +24,6 @@ from fairlead_schema.events.revert import RevertState
 from fairlead_schema.model import Model
 from fairlead_session.state.session import Session
 
-WAIT_S: Final = 60.0
 _ERRORS = (SessionNotFound, Conflict, RevertRefused, ServiceUnavailable)
 
 
@@ -48,27 +48,11 @@ async def _clear(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     return empty_answer()
 
 
-async def _commit(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
-    command = SessionCommand(session_id=request.at.session_id)
-    await send_session_command(request, "revert.commit", command)
-    return empty_answer()
-
-
-async def _wait_for_runner(
-    request: ApiRequest[EmptyInput, StageBody] | ApiRequest[EmptyInput, EmptyInput],
-    reached: RevertReached,
-) -> Session:
+async def _wait_for_runner(request: ApiRequest[EmptyInput, Any], reached: RevertReached) -> Session:
     """The session after its runner has served the request. Raises RevertRefused."""
-
-    def is_served(session: Session) -> bool:
-        open_request = session.revert.requested
-        served = open_request is None or open_request.seq != reached.request
-        return session.seq >= reached.seq and served
-
-    if not await wait_until(request.runtime, request.at, is_served, timeout_s=WAIT_S):
-        text = f"The revert is not done after {WAIT_S:g} s and goes on: read the session later"
-        raise ServiceUnavailable(text, service="session.revert")
-    session = await load_session(request.runtime, request.at)
+    session = await wait_for_runner(
+        request, reached, lambda session: session.revert.requested, act="revert"
+    )
     failed = session.revert.failed
     if failed is not None and failed.seq == reached.request:
         raise RevertRefused(failed.reason, request.at.session_id)
@@ -104,17 +88,10 @@ CLEAR = Operation(
     errors=_ERRORS,
 )
 
-COMMIT = Operation(
-    id="session.revert.commit",
-    method="POST",
-    path="/api/session/{sessionID}/revert/commit",
-    scope="session:write",
-    summary="Remove the messages after the boundary of the staged revert, for ever.",
-    respond=_commit,
-    query=EmptyInput,
-    body=EmptyInput,
-    answer=None,
-    status=204,
-    commands=True,
+COMMIT = plain_command(
+    "revert.commit",
+    "revert/commit",
+    "Remove the messages after the boundary of the staged revert, for ever.",
     errors=_ERRORS,
+    id_="session.revert.commit",
 )
