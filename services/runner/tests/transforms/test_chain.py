@@ -10,7 +10,13 @@ import pytest
 
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_runner.metrics import TRANSFORMS
-from fairlead_schema.events import AttemptDispatched, CompactionFailed, ExecutionReleased
+from fairlead_schema.events import (
+    AttemptDispatched,
+    CompactionFailed,
+    ExecutionClaimed,
+    ExecutionReleased,
+    InterruptRequested,
+)
 from services.runner.tests.conftest import SYSTEM, World, admitted, error_reply, events_of
 
 Answer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
@@ -237,6 +243,39 @@ async def test_a_prompt_during_a_transform_makes_the_boundary_start_over(world: 
     assert len(asked) == 2
     assert len(world.provider.requests) == 1
     assert await outcomes(world) == [("acme/x", "1.0", "unchanged")]
+
+
+@pytest.mark.parametrize("is_owned", [False, True], ids=["first turn", "later turn"])
+async def test_an_interrupt_during_a_transform_ends_it_at_once(
+    world: World, *, is_owned: bool
+) -> None:
+    """The transform would take ten seconds. Nobody is nudged before the claim is in the log."""
+    asked, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def answer(_body: bytes) -> bytes:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError("never answered")
+
+    world.config["runner"] = {"transforms_timeout_s": 10}
+    await register(world, "x", answer, timeoutMs=10_000)
+    if is_owned:
+        await world.write(ExecutionClaimed(generation=1, runner=world.context().runner))
+    await world.write(admitted("msg_1", "hello"))
+
+    draining = asyncio.create_task(world.drain())
+    await asyncio.wait_for(asked.wait(), 5)
+    await world.write(InterruptRequested())
+    await asyncio.wait_for(draining, 5)
+
+    assert cancelled.is_set()
+    assert world.provider.requests == []
+    # Without an owner the interrupt itself has put the session to rest.
+    rests = [rest.reason for rest in events_of(await world.events(), ExecutionReleased)]
+    assert rests == (["interrupted"] if is_owned else [])
 
 
 async def test_a_change_of_a_registration_counts_from_the_next_request(world: World) -> None:

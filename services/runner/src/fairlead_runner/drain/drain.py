@@ -56,7 +56,7 @@ class Drain:
         self._writer = writer
         self._ownership = parts.ownership
         self._call_wait = CallWait(parts)
-        self._boundary = Boundary(context, writer)
+        self._boundary = Boundary(context, writer, parts.waiter.nudged)
         self._compactor = Compactor(context, writer, parts.waiter.nudged)
         self._conclusion = TurnConclusion(parts)
         self._reverts = RevertServer(parts)

@@ -1,8 +1,10 @@
 """The safe boundary: observe once, then make everything durable before the provider is called."""
 
+import asyncio
 import logging
 from dataclasses import dataclass
 
+from fairlead_runner.drain.fresh_decision import wait_while_fresh
 from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
 from fairlead_runner.runner_context import RunnerContext
@@ -49,9 +51,10 @@ class PreparedRequest:
 class Boundary:
     """Crosses the boundaries of one session."""
 
-    def __init__(self, context: RunnerContext, writer: StagedWriter) -> None:
+    def __init__(self, context: RunnerContext, writer: StagedWriter, nudged: asyncio.Event) -> None:
         self._context = context
         self._writer = writer
+        self._nudged = nudged
         self._seen: tuple[ObserveContext, ObservedLocation] | None = None
         self._attachments = AttachmentReader(context.eventlog, pool=context.pool)
 
@@ -114,13 +117,17 @@ class Boundary:
         return PreparedRequest(offer, request, cached)
 
     async def _transform(self, fitting: FittingRequest, target: ModelTarget) -> TransformedRequest:
-        """The request after the transforms of its tenant. Without any nothing is built or asked."""
+        """The request after the transforms of its tenant. Without any nothing is built or asked.
+
+        Raises StaleDecision as soon as somebody interrupts the session, or writes anything else.
+        """
         chain, at = self._context.transforms, self._writer.at
         transforms = await chain.of(at.tenant)
         if not transforms:
             return TransformedRequest(fitting.request)
         origin = request_origin(at, target, fitting.request, "turn")
-        return await chain.run(transforms, fitting.request, origin)
+        running = chain.run(transforms, fitting.request, origin)
+        return await wait_while_fresh(running, self._writer, self._nudged)
 
     def _report_break(self, sent: Prefix, target: ModelTarget) -> None:
         """Count and log a request that does not begin like the one before in its epoch."""
