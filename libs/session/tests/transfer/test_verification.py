@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from libs.session.tests.conftest import PROPERTY
 from pydantic_core import from_json, to_json
 
-from fairlead_schema.events import SessionArchived, SessionPurged
+from fairlead_schema.attachments.reference import attachment_uri, id_of_content
+from fairlead_schema.events import PromptAdmitted, SessionArchived, SessionPurged
+from fairlead_schema.prompt import Prompt, PromptFile
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.lines import LINE_BYTES_MAX, ExportHeader, ExportLines
 from fairlead_session.transfer.errors import ExportError
@@ -58,6 +60,26 @@ def test_the_summary_says_what_an_import_brings() -> None:
     assert (parent.seq, parent.directory, parent.message_ids) == (23, "/srv/project", ["msg_mine"])
     assert parent.outputs == {OUTPUT: len(OUTPUT_TEXT)}
     assert (child.id, child.parent_id, child.seq) == (CHILD, PARENT, 2)
+
+
+def test_the_attachment_of_input_that_still_waits_is_part_of_an_export() -> None:
+    """P-23: an export of a session with a pending prompt must be importable."""
+    content = b"a large picture"
+    id_ = id_of_content(content)
+    file = PromptFile(uri=attachment_uri(id_), mime="image/png")
+    prompt = Prompt(text="look", files=(file,))
+    waits = PromptAdmitted(message_id="msg_waits", prompt=prompt, delivery="queue")
+    life = (*child_life()[:1], ("key:ann", (waits,)))
+    lines = ExportLines(ExportHeader(level=2, release="0", scope="session", tenant="default", at=1))
+    at = Address("default", "ses_waits")
+    written = [lines.first, lines.begin(at.session_id)]
+    written += [lines.commit(payload) for payload in payloads(life, at)]
+    written += [lines.output(id_, "image/png", len(content)), lines.chunk(content)]
+    written += [lines.seal(), lines.end()]
+
+    (session,) = verify_export(written).sessions.values()
+
+    assert session.outputs == {id_: len(content)}
 
 
 def test_an_export_of_a_release_without_checksums_is_verified_by_its_digests() -> None:

@@ -74,6 +74,7 @@ class CommandContext:
         self.replayed = ReplayedSessions(eventlog, self.load_confirmed)
         eventlog.status.on_restore(self._writer.forget_all)
         eventlog.status.on_restore(self._follower.forget_all)
+        eventlog.status.on_restore(self.replayed.forget_all)
 
     async def load(self, at: Address) -> Session:
         """The session as it is now."""

@@ -41,6 +41,10 @@ class ReplayedSessions:
         self._load = load
         self._kept: OrderedDict[Address, ReplayedSession] = OrderedDict()
 
+    def assume(self, at: Address) -> ReplayedSession | None:
+        """The session as this process wrote it last. It may be old: only a write from here proves it."""
+        return self._kept.get(at)
+
     async def load(self, at: Address) -> ReplayedSession:
         """The session as the leader of the log has it. Raises ReplayConflict if it is purged or runs."""
         known = self._kept.get(at)
@@ -63,6 +67,10 @@ class ReplayedSessions:
         self._kept.move_to_end(at)
         if len(self._kept) > KEPT_MAX:
             self._kept.popitem(last=False)
+
+    def forget_all(self) -> None:
+        """Read every session again: the log was restored from a backup."""
+        self._kept.clear()
 
     def forget(self, at: Address) -> None:
         """Read the session again: somebody else wrote to it."""

@@ -70,6 +70,14 @@ def decode_stored(
         raise MalformedCommit(str(error)) from error
 
 
+NAMES_SESSION: Final = frozenset({PermissionAsked, QuestionAsked})
+"""The events that say which session they belong to."""
+NAMES_OUTPUT: Final = frozenset(
+    {PromptAdmitted, PromptPromoted, InputEdited, ToolSucceeded, ToolProgressed}
+)
+"""The events that may name outputs and attachments."""
+
+
 def named_session(event: SessionEvent) -> SessionId | None:
     """The session that an event says it belongs to; None if it names none."""
     if isinstance(event, PermissionAsked | QuestionAsked):

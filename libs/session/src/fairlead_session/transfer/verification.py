@@ -8,6 +8,7 @@ from typing import Final
 from fairlead_schema.events import (
     PromptAdmitted,
     SessionCreated,
+    SessionEvent,
     SessionMoved,
     SessionPurged,
     ShellRequested,
@@ -30,10 +31,16 @@ from fairlead_schema.transfer.lines import (
     SessionBegun,
 )
 from fairlead_session.transfer.errors import ExportFault
-from fairlead_session.transfer.events import named_outputs, named_session
+from fairlead_session.transfer.events import (
+    NAMES_OUTPUT,
+    NAMES_SESSION,
+    named_outputs,
+    named_session,
+)
 from fairlead_session.transfer.reader import ExportReader, read_items
 from fairlead_session.verify.verify import LogReading
 
+_SUMMARISED: Final = NAMES_OUTPUT | {SessionCreated, SessionMoved, PromptAdmitted, ShellRequested}
 # The rules that tell how events follow one another have faults of their own.
 _FAULT_OF_RULE: Final[dict[str, ExportFault]] = {"sequence": "Gap", "event-id": "ForeignEventID"}
 
@@ -124,10 +131,10 @@ class ExportVerification:
     def _check_event(self, recorded: Recorded, commit_digest: bytes) -> None:
         """Check one event. It repeats an earlier one if its whole commit does."""
         event, session, error = recorded.event, self._session, self._reader.error
-        if isinstance(event, SessionPurged):
+        kind = type(event)
+        if kind is SessionPurged:
             raise error("Rule", "the session was purged: nothing is left of it", seq=recorded.seq)
-        named = named_session(event)
-        if named not in {None, session.id}:
+        if kind in NAMES_SESSION and (named := named_session(event)) != session.id:
             raise error("OtherAggregate", f"an event names the session {named}", seq=recorded.seq)
         for violation in self._rules.read(recorded, commit_digest):
             fault = _FAULT_OF_RULE.get(violation.rule, "Rule")
@@ -139,11 +146,12 @@ class ExportVerification:
                 reason = f"another session of the export has the event {recorded.id}"
                 raise error("ForeignEventID", reason, seq=recorded.seq)
             self._event_ids.add(known)
-            _summarise(session, recorded)
+            session.seq = recorded.seq
+            if kind in _SUMMARISED:
+                _summarise(session, event)
 
 
-def _summarise(session: SessionSummary, recorded: Recorded) -> None:
-    event, session.seq = recorded.event, recorded.seq
+def _summarise(session: SessionSummary, event: SessionEvent) -> None:
     match event:
         case SessionCreated():
             session.parent_id, session.directory = event.parent_id, event.location.directory
@@ -153,8 +161,9 @@ def _summarise(session: SessionSummary, recorded: Recorded) -> None:
             if not is_minted(id_):
                 session.message_ids.append(id_)
         case _:
-            for output_id in named_outputs(event):
-                session.outputs.setdefault(output_id, 0)
+            pass
+    for output_id in named_outputs(event):
+        session.outputs.setdefault(output_id, 0)
 
 
 def verify_export(lines: Iterable[bytes]) -> ExportSummary:

@@ -65,14 +65,15 @@ class AskRules:
             case _:
                 pass
 
-    def check_caller(self, recorded: Recorded) -> Findings:
+    def check_caller(self, recorded: Recorded) -> tuple[tuple[str, str], ...]:
         """In a log that names callers, every approval names who gave it."""
-        self._callers_named = self._callers_named or recorded.by is not None
-        event = recorded.event
-        if not isinstance(event, PermissionReplied) or event.reply == "reject":
-            return
-        if self._callers_named and recorded.by is None:
-            yield "approved-by", f"{event.request_id} is approved by nobody"
+        event, is_named = recorded.event, recorded.by is not None
+        self._callers_named = self._callers_named or is_named
+        if is_named or not self._callers_named or not isinstance(event, PermissionReplied):
+            return ()
+        if event.reply == "reject":
+            return ()
+        return (("approved-by", f"{event.request_id} is approved by nobody"),)
 
     def _check_asked(self, event: PermissionAsked | QuestionAsked) -> Findings:
         request = event.request

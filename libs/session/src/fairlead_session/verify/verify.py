@@ -54,6 +54,7 @@ class Violation:
 
 
 DIGEST_BYTES: Final = 16
+_FIRST_OR_LAST: Final = frozenset({SessionCreated, SessionPurged})
 
 Findings: TypeAlias = Iterator[tuple[str, str]]
 Check: TypeAlias = Callable[[SessionEvent], Findings]
@@ -293,17 +294,33 @@ class LogReading:
     def read(self, recorded: Recorded, stored: bytes | None = None) -> tuple[Violation, ...]:
         """The rules that the next event breaks. An exact repeat of an earlier event breaks none.
 
-        `stored` stands for the stored bytes of the event. Without it they are written again.
+        `stored` is a hash that stands for the stored bytes of the event. Without it they are written again.
         """
-        digest = sha256(stored or to_json(event_json(recorded))).digest()[:DIGEST_BYTES]
+        digest = (stored or sha256(to_json(event_json(recorded))).digest())[:DIGEST_BYTES]
         if self._digests.get(recorded.id) == digest:
             return ()
-        findings = [*self._check_order(recorded), *self.asks.check_caller(recorded)]
-        event = recorded.event
+        findings: list[tuple[str, str]] = []
+        # An import reads every event here. Most follow the one before, and no caller concerns them.
+        if not self._follows(recorded):
+            findings += self._check_order(recorded)
+        event, self._seq = recorded.event, recorded.seq
+        findings += self.asks.check_caller(recorded)
         for check in self._checks_of(type(event)):
             findings += check(event)
         self._digests[recorded.id] = digest
+        if not findings:
+            return ()
         return tuple(Violation(recorded.seq, name, detail) for name, detail in findings)
+
+    def _follows(self, recorded: Recorded) -> bool:
+        """Whether an event is an ordinary one, right behind the one before."""
+        return (
+            recorded.seq == self._seq + 1
+            and self._seq > 0
+            and not self.purged
+            and recorded.id not in self._digests
+            and type(recorded.event) not in _FIRST_OR_LAST
+        )
 
     def _checks_of(self, kind: type[SessionEvent]) -> tuple[Check, ...]:
         """The checks of the rules about a kind of event. The others would find nothing in it."""
@@ -323,7 +340,6 @@ class LogReading:
             yield "purged-last", f"{recorded.event.type} follows the session's last word"
         elif isinstance(recorded.event, SessionCreated) != first and not (first and purged):
             yield "created-first", f"{recorded.event.type} at the beginning or creation later"
-        self._seq = recorded.seq
         self.purged = self.purged or purged
 
 

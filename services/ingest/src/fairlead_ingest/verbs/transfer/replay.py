@@ -54,9 +54,15 @@ async def replay(context: ContextDep, tenant: TenantParam, command: ReplayEvents
     """
     at = Address(tenant, command.session_id)
     batch = _decode_batch(command)
+    assumed = context.replayed.assume(at)
     for _ in range(APPEND_TRIES):
-        session = await context.replayed.load(at)
+        session = assumed or await context.replayed.load(at)
         outcome = await _judge(context, at, session, command, batch)
+        if assumed is not None:
+            assumed = None
+            if command.check or not isinstance(outcome, ReplayAccepted) or not outcome.new:
+                # A decision not to write counts only if the leader has nothing newer.
+                continue
         if isinstance(outcome, ReplayRefused):
             raise replay_conflict(at.session_id, outcome)
         if isinstance(outcome, ReplaySkipped):
