@@ -20,6 +20,7 @@ from fairlead_cli.bench import (
     turns,
 )
 from fairlead_cli.bench.authentication import KNOWN_TOKEN, STATIC_KEY
+from fairlead_cli.bench.cost.transforms import measure_transforms
 from fairlead_cli.bench.locations.file_snapshots import FILE_SNAPSHOT_BARS, measure_file_snapshots
 from fairlead_cli.bench.long_sessions import fill_log
 from fairlead_cli.bench.measurement import Timing, merge_rounds
@@ -43,6 +44,9 @@ UNLIMITED: Final = {
 }
 
 FLATNESS = "fold of an event, last 1,000 / first 1,000"
+EXPORTED: Final = "export, events/s"
+IMPORTED: Final = "import, events/s"
+TRANSFERRED_MIN: Final = 20_000
 ADMISSION: Final = "admission p50 / raw p50"
 ADMISSIONS: Final = "32-way admissions / raw 32-way"
 PROJECTOR: Final = "projector / raw COPY"
@@ -156,12 +160,12 @@ async def _measure(
     timings["turn with a call"], timings["call to settlement"] = await tool_calls.time_calls(
         stack.http_with_key, stack.operator, eventlog, each=each
     )
-    progress("sandbox")
-    results.figures |= await measure_sandbox(stack.state.root, rounds=max(10, each))
-    progress("snapshots of files")
-    results.figures |= await measure_file_snapshots(
-        stack.state.root / "bench-snapshots", rounds=max(3, int(5 * scale))
+    progress("transforms")
+    results.figures |= await measure_transforms(
+        stack.http_with_key, stack.local_client, eventlog, each=each
     )
+    progress("sandbox, snapshots of files")
+    results.figures |= await _measure_location(stack.state.root, scale, each)
     progress("ownership")
     timings["fenced append"], refusal_ms = await ownership.time_fenced_appends(
         eventlog, count=total
@@ -180,6 +184,14 @@ async def _measure(
     await projection.lengthen_log(eventlog, events_each=max(500, int(4000 * scale)))
     await _measure_projection(results, stack, eventlog)
     results.figures |= _memory(stack)
+
+
+async def _measure_location(root: Path, scale: float, each: int) -> dict[str, float]:
+    """What a worker adds to a command, and to a step."""
+    return {
+        **await measure_sandbox(root, rounds=max(10, each)),
+        **await measure_file_snapshots(root / "bench-snapshots", rounds=max(3, int(5 * scale))),
+    }
 
 
 async def _measure_projection(results: Results, stack: RunningStack, eventlog: EventLog) -> None:
@@ -229,8 +241,7 @@ async def _measure_long_sessions(results: Results, eventlog: EventLog, url: str,
         results.figures[FLATNESS],
     ) = replay.time_fold(events=10_000)
     rates = await transfer.measure_transfer(url, events=20_000)
-    results.figures["export, events/s"] = rates.exported
-    results.figures["import, events/s"] = rates.imported
+    results.figures |= {EXPORTED: rates.exported, IMPORTED: rates.imported}
     sessions: dict[str, str] = {}
     for events, compacted in ((10, False), (5_000, True), (5_000, False)):
         (session,) = await admissions.create_sessions(eventlog, 1)
@@ -295,6 +306,8 @@ def _compare(results: Results) -> None:
         Ratio(FLATNESS, figures[FLATNESS], 1.3, at_most=True),
         Ratio(STATIC_KEY, figures[STATIC_KEY], 50, at_most=True),
         Ratio(KNOWN_TOKEN, figures[KNOWN_TOKEN], 150, at_most=True),
+        Ratio(EXPORTED, figures[EXPORTED], TRANSFERRED_MIN, at_most=False),
+        Ratio(IMPORTED, figures[IMPORTED], TRANSFERRED_MIN, at_most=False),
     ]
     if AGAINST_SDK in figures:
         results.ratios.append(Ratio(AGAINST_SDK, figures[AGAINST_SDK], 1, at_most=True))
