@@ -9,13 +9,14 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.registers import MemoryLogStatus
 from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.verbs.input.attachments import is_surely_smaller
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.input.upload import upload
 from fairlead_schema.attachments.reference import attachment_uri, id_of_content, object_name
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.commands.transfer import UploadPart
 from fairlead_schema.errors import Conflict, InvalidRequest, PayloadTooLarge, SessionNotFound
-from fairlead_schema.prompt import AttachedContent
+from fairlead_schema.prompt import AttachedContent, Prompt
 from fairlead_schema.record import LEVEL_NEWEST
 from fairlead_testing.images import PNG, data_uri, png
 from services.ingest.tests.conftest import create_session, events, settings
@@ -196,3 +197,15 @@ async def test_uploads_that_lie_are_refused(context: CommandContext, eventlog: E
     with pytest.raises(InvalidRequest, match="declared image/gif and its bytes are image/png"):
         await prompt(context, "default", prompt_with(attachment_uri(id_of_content(PNG))))
     assert len(await events(eventlog)) == 1
+
+
+@pytest.mark.parametrize("character", ["a", '"', "\\", "\0", "\x7f", "é", "\u2028", "😀"])
+def test_a_text_that_is_surely_smaller_than_the_limit_is_smaller(character: str) -> None:
+    """The size of a short text is not measured, whatever its characters become in JSON."""
+    text = Prompt(text=character * 100, synthetic=True)
+    size = len(text.model_dump_json().encode())
+    limits = range(size - 5, size + 3000)
+
+    assert all(size <= limit for limit in limits if is_surely_smaller(text, limit))
+    assert is_surely_smaller(text, limits[-1])
+    assert not is_surely_smaller(Prompt(text="a", system="b"), 10**9)

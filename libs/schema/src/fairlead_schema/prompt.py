@@ -63,8 +63,13 @@ class PromptOptions(Model):
     @property
     def has_options(self) -> bool:
         """Whether anything holds for this prompt alone."""
-        options = (self.system, self.model, self.agent, self.tools, self.output_schema)
-        return any(option is not None for option in options)
+        return (
+            self.system is not None
+            or self.model is not None
+            or self.agent is not None
+            or self.tools is not None
+            or self.output_schema is not None
+        )
 
 
 MentionKind: TypeAlias = Literal["command", "skill", "file", "agent", "reference"]

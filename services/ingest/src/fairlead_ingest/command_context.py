@@ -144,7 +144,8 @@ class CommandContext:
         """
         known = _newer(assumed, self._follower.assume(at))
 
-        async def choose(session: Session) -> tuple[Events, tuple[Session, Events | Refusal]]:
+        # In quotes, because every command would evaluate it.
+        async def choose(session: Session) -> "tuple[Events, tuple[Session, Events | Refusal]]":
             key = running_key(at)
             if key is not None:
                 check_new(session, key)

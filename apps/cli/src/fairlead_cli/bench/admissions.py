@@ -26,6 +26,8 @@ from fairlead_schema.ids import DEFAULT_TENANT
 SESSIONS = 64
 WAYS = 32
 TIMEOUT_S = 30.0
+# A round of fewer is over before the machine has found its pace.
+TOGETHER_MIN = 4000
 
 
 async def send_command(eventlog: EventLog, verb: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +82,7 @@ async def compare_nats_admissions(
         raw, alone = await time_in_turn(partial(publish, link), admit, count=total)
         session_ids[:] = await create_sessions(eventlog, SESSIONS)
         raw_together, together = await time_in_turn(
-            partial(publish, link), admit, count=total * 4, ways=WAYS
+            partial(publish, link), admit, count=max(total * 4, TOGETHER_MIN), ways=WAYS
         )
     return ComparedAdmissions(
         raw=merge_rounds(raw),

@@ -10,6 +10,9 @@ from typing import Final, TypeAlias
 ROUNDS: Final = 5
 """What is compared is timed in turn, so that both see the same moods of the machine."""
 
+PAUSE_S: Final = 0.3
+"""Between two such parts, so that what the first one left to do is not in the second."""
+
 Act: TypeAlias = Callable[[int], Awaitable[object]]
 """The action to time; its argument is the number of the run."""
 
@@ -63,6 +66,7 @@ async def time_in_turn(
     timings: tuple[list[Timing], list[Timing]] = ([], [])
     for _round in range(ROUNDS):
         for act, done in zip((first, second), timings, strict=True):
+            await asyncio.sleep(PAUSE_S)
             done.append(await time_concurrent(act, count=max(1, count // ROUNDS), ways=ways))
     return timings
 

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,8 @@ from fairlead_cli.bench import (
     turns,
 )
 from fairlead_cli.bench.authentication import KNOWN_TOKEN, STATIC_KEY
+from fairlead_cli.bench.cost.idleness import wait_until_idle
+from fairlead_cli.bench.cost.session_lengths import SessionTurns, compare_medians, compare_sessions
 from fairlead_cli.bench.cost.transforms import measure_transforms
 from fairlead_cli.bench.locations.file_snapshots import FILE_SNAPSHOT_BARS, measure_file_snapshots
 from fairlead_cli.bench.long_sessions import fill_log
@@ -52,6 +54,7 @@ ADMISSIONS: Final = "32-way admissions / raw 32-way"
 PROJECTOR: Final = "projector / raw COPY"
 COMPACTED: Final = "turn at 5,000 events, compacted / at 10"
 LONG: Final = "turn at 5,000 events / at 10"
+LONG_COST: Final = "turn at 5,000 events / at 10, processor time without the simulator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +152,7 @@ async def _measure(
     ) = await admissions.time_http_admissions(stack.http_with_key, eventlog, total=total)
     progress("turns")
     each = max(10, int(100 * scale))
-    timings["prompt to first provider byte"] = await turns.time_first_byte(
-        stack.http_with_key, eventlog, each=each
-    )
-    for at_once in (1, 8, 64):
-        number = max(5, each * 2 // at_once) if at_once > 1 else each
-        timings[f"turn, {at_once} at once"] = await turns.time_turns(
-            stack.http_with_key, eventlog, at_once=at_once, each=number
-        )
-    timings["turn with a call"], timings["call to settlement"] = await tool_calls.time_calls(
-        stack.http_with_key, stack.operator, eventlog, each=each
-    )
+    await _measure_turns(results, stack, eventlog, each)
     progress("transforms")
     results.figures |= await measure_transforms(
         stack.http_with_key, stack.local_client, eventlog, each=each
@@ -173,7 +166,7 @@ async def _measure(
     results.figures["refused append, ms"] = refusal_ms
     timings["steer to promotion"] = await ownership.time_steers(eventlog, trials=max(3, each // 10))
     progress("long sessions")
-    await _measure_long_sessions(results, eventlog, stack.http_with_key, each)
+    await _measure_long_sessions(results, stack, eventlog, each)
     progress("parsing")
     results.figures |= await compare_parsers(_sim_url(stack), rounds=max(2, int(ROUNDS * scale)))
     progress("authentication")
@@ -182,8 +175,29 @@ async def _measure(
     )
     progress("projection")
     await projection.lengthen_log(eventlog, events_each=max(500, int(4000 * scale)))
+    await wait_until_idle(stack)
     await _measure_projection(results, stack, eventlog)
     results.figures |= _memory(stack)
+
+
+async def _measure_turns(
+    results: Results, stack: RunningStack, eventlog: EventLog, each: int
+) -> None:
+    timings = results.timings
+    await wait_until_idle(stack)
+    timings["prompt to first provider byte"] = await turns.time_first_byte(
+        stack.http_with_key, eventlog, each=each
+    )
+    for at_once in (1, 8, 64):
+        await wait_until_idle(stack)
+        number = max(5, each * 2 // at_once) if at_once > 1 else each
+        timings[f"turn, {at_once} at once"] = await turns.time_turns(
+            stack.http_with_key, eventlog, at_once=at_once, each=number
+        )
+    await wait_until_idle(stack)
+    timings["turn with a call"], timings["call to settlement"] = await tool_calls.time_calls(
+        stack.http_with_key, stack.operator, eventlog, each=each
+    )
 
 
 async def _measure_location(root: Path, scale: float, each: int) -> dict[str, float]:
@@ -231,7 +245,10 @@ async def run_scale_out(
             return timing, await ownership.time_take_overs(stack, eventlog, trials=trials)
 
 
-async def _measure_long_sessions(results: Results, eventlog: EventLog, url: str, each: int) -> None:
+async def _measure_long_sessions(
+    results: Results, stack: RunningStack, eventlog: EventLog, each: int
+) -> None:
+    url = stack.http_with_key
     for events in (1_000, 10_000):
         fold_ms, stream_ms = await replay.time_replay(url, eventlog, events=events)
         results.figures[f"fold {events:,} events, ms"] = fold_ms
@@ -249,18 +266,26 @@ async def _measure_long_sessions(results: Results, eventlog: EventLog, url: str,
         await fill_log(eventlog, at, until_seq=events, compact=compacted)
         name = f"turn in a session of {events:,} events"
         sessions[name + (", compacted" if compacted else "")] = session
-    rounds = await turns.time_session_turns(url, list(sessions.values()), each=each)
-    short, compacted_long, long = rounds
-    results.timings |= dict(zip(sessions, map(merge_rounds, rounds), strict=True))
+    measured = await compare_sessions(stack, list(sessions.values()), each=each)
+    short, compacted_long, long = measured
+    for name, turns_of_one in zip(sessions, measured, strict=True):
+        results.timings[name] = merge_rounds(turns_of_one.timings)
+        results.figures |= {
+            f"{name}: services, ms of processor time": median(turns_of_one.services_ms),
+            f"{name}: simulator, ms of processor time": median(turns_of_one.simulator_ms),
+        }
     results.compared |= {
         COMPACTED: _compare_p50(compacted_long, short),
         LONG: _compare_p50(long, short),
+        LONG_COST: compare_medians(long.services_ms, short.services_ms),
     }
 
 
-def _compare_p50(timings: Sequence[Timing], others: Sequence[Timing]) -> float:
-    """The median over the rounds of how many times as slow the first is."""
-    return median(one.p50_ms / other.p50_ms for one, other in zip(timings, others, strict=True))
+def _compare_p50(turns_of_one: SessionTurns, others: SessionTurns) -> float:
+    return compare_medians(
+        [timing.p50_ms for timing in turns_of_one.timings],
+        [timing.p50_ms for timing in others.timings],
+    )
 
 
 def _sim_url(stack: RunningStack) -> str:
@@ -303,6 +328,7 @@ def _compare(results: Results) -> None:
         Ratio(PROJECTOR, compared[PROJECTOR], 0.25, at_most=False),
         Ratio(COMPACTED, compared[COMPACTED], 1.2, at_most=True),
         Ratio(LONG, compared[LONG], 1.3, at_most=True),
+        Ratio(LONG_COST, compared[LONG_COST], 1.3, at_most=True),
         Ratio(FLATNESS, figures[FLATNESS], 1.3, at_most=True),
         Ratio(STATIC_KEY, figures[STATIC_KEY], 50, at_most=True),
         Ratio(KNOWN_TOKEN, figures[KNOWN_TOKEN], 150, at_most=True),

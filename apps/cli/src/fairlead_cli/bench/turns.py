@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from fairlead_cli.bench.admissions import create_sessions
 from fairlead_cli.bench.load_connection import LoadConnection
-from fairlead_cli.bench.measurement import ROUNDS, Timing, summarise
+from fairlead_cli.bench.measurement import Timing, summarise
 from fairlead_eventlog.connection import EventLog
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
@@ -83,26 +83,6 @@ async def time_turns(url: str, eventlog: EventLog, *, at_once: int, each: int) -
         start = time.perf_counter()
         await asyncio.gather(*(take_turns(listener) for listener in listeners))
         return summarise(durations, time.perf_counter() - start)
-
-
-async def time_session_turns(
-    url: str, sessions: Sequence[str], *, each: int
-) -> list[Sequence[Timing]]:
-    """Time turns of several sessions, a few of one and then a few of the next; the rounds of each."""
-    async with AsyncExitStack() as stack:
-        listeners = [
-            await stack.enter_async_context(open_listener(url, session)) for session in sessions
-        ]
-        rounds: list[list[Timing]] = [[] for _ in listeners]
-        for listener in listeners:
-            await listener.take_turn("warm")
-        for _round in range(ROUNDS):
-            for listener, timings in zip(listeners, rounds, strict=True):
-                start = time.perf_counter()
-                count = max(1, each // ROUNDS)
-                durations = [await listener.take_turn(f"turn {number}") for number in range(count)]
-                timings.append(summarise(durations, time.perf_counter() - start))
-        return list(rounds)
 
 
 async def time_first_byte(url: str, eventlog: EventLog, *, each: int) -> Timing:

@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from fairlead_schema.prompt import FileInput, Prompt, PromptFile, PromptInput
+from fairlead_session.frozen import build_model
 from fairlead_session.media.data_uri import is_data_uri, parse_data_uri
 from fairlead_session.media.kind import find_lie, sniff
 
@@ -32,7 +33,18 @@ class AttachmentRefused:
 def resolve_attachments(prompt: PromptInput) -> Prompt:
     """The prompt in the form that the log stores."""
     files = None if prompt.files is None else tuple(_resolve_file(file) for file in prompt.files)
-    return Prompt(**dict(prompt) | {"files": files})
+    return build_model(
+        Prompt,
+        system=prompt.system,
+        model=prompt.model,
+        agent=prompt.agent,
+        tools=prompt.tools,
+        output_schema=prompt.output_schema,
+        text=prompt.text,
+        files=files,
+        agents=prompt.agents,
+        synthetic=prompt.synthetic,
+    )
 
 
 def check_attachments(prompt: Prompt) -> AttachmentRefused | None:

@@ -103,6 +103,8 @@ class RowChanges:
     @property
     def principals(self) -> list[PrincipalChange]:
         """What the batch adds to the totals of those who created its sessions."""
+        if not any(self.creators.values()):
+            return []
         after = {at: tenant_totals.share_of(row) for at, row in self.sessions.items()}
         after |= dict.fromkeys(self.purges, tenant_totals.NOTHING)
         return principal_totals.principal_changes(self.creators, self.shares_before, after)

@@ -6,9 +6,10 @@ because their sums do not depend on the order.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
+from typing import NamedTuple
 
 from fairlead_projector.projection.rows import ProjectedSession, SessionRow
 from fairlead_schema.events import SessionPurged, ToolStarted
@@ -19,8 +20,7 @@ from fairlead_session.execution.budget import count_tokens
 from fairlead_session.state.execution import CallKey
 
 
-@dataclass(frozen=True, slots=True)
-class SessionShare:
+class SessionShare(NamedTuple):
     """What one session adds to the totals of its tenant."""
 
     sessions: int = 0
@@ -33,8 +33,15 @@ class SessionShare:
 
     def plus(self, other: "SessionShare", sign: int = 1) -> "SessionShare":
         """The sum of both shares; with sign -1 their difference."""
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return SessionShare(*(mine + sign * theirs for mine, theirs in pairs))
+        return SessionShare(
+            self.sessions + sign * other.sessions,
+            self.log_bytes + sign * other.log_bytes,
+            self.pending + sign * other.pending,
+            self.turns + sign * other.turns,
+            self.calls + sign * other.calls,
+            self.cost + sign * other.cost,
+            self.tokens + sign * other.tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,9 @@ def tenant_changes(
         change, key = share.plus(before[at], -1), (at.tenant, shard(at.session_id))
         totals[key] = totals.get(key, NOTHING).plus(change)
     return [
-        TenantChange(*key, *astuple(change)) for key, change in totals.items() if change != NOTHING
+        TenantChange(*key, **change._asdict())
+        for key, change in totals.items()
+        if change != NOTHING
     ]
 
 

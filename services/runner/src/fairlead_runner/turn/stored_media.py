@@ -1,6 +1,7 @@
 """Puts the bytes of stored attachments into a request, just before the request leaves."""
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -39,7 +40,7 @@ class StoredMedia:
 
         The newest files come first: beyond the size that providers take, older files become notes.
         """
-        if not any(map(_has_media, request.turns)):
+        if not _have_media(request.turns):
             return request
         room = REQUEST_BYTES_MAX
         turns: list[Turn] = []
@@ -99,6 +100,15 @@ def _size(part: TextPart | MediaPart) -> int:
     return len(part.uri) * 3 // 4 if isinstance(part, MediaPart) else 0
 
 
-def _has_media(turn: Turn) -> bool:
-    parts = turn.content if isinstance(turn, UserTurn) else ()
-    return any(isinstance(part, MediaPart) for part in parts)
+def _have_media(turns: Iterable[Turn]) -> bool:
+    # Every request of a long session looks at every turn, so this is a plain loop.
+    for turn in turns:
+        if type(turn) is UserTurn:
+            for part in turn.content:
+                if type(part) is MediaPart:
+                    return True
+    return False
+
+
+def _has_media(turn: UserTurn) -> bool:
+    return _have_media((turn,))

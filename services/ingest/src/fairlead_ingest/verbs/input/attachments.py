@@ -30,6 +30,9 @@ from fairlead_session.media.data_uri import parse_data_uri
 from fairlead_session.media.image_size import image_size
 from fairlead_session.media.kind import find_lie, media_kind
 
+# JSON has at most six bytes for a character, and a prompt has less than this around its text.
+CHARACTER_BYTES_MAX: Final = 6
+ENVELOPE_BYTES_MAX: Final = 1_024
 IMAGE_SIDE_MAX: Final = 2_000
 """An image with a longer side is made smaller, so it is stored like a large one."""
 
@@ -58,12 +61,20 @@ def check_content(context: CommandContext, resolved: Prompt) -> None:
     """
     if not resolved.text.strip() and not resolved.files:
         raise InvalidRequest("A prompt needs text or a file", kind="Body", field="prompt.text")
-    size, limit = len(resolved.model_dump_json().encode()), context.settings.prompt_bytes_max
-    if size > limit:
-        raise PayloadTooLarge(f"A prompt of {size} bytes exceeds {limit}")
+    limit = context.settings.prompt_bytes_max
+    if not is_surely_smaller(resolved, limit):
+        size = len(resolved.model_dump_json().encode())
+        if size > limit:
+            raise PayloadTooLarge(f"A prompt of {size} bytes exceeds {limit}")
     refused = check_attachments(resolved)
     if refused is not None:
         raise _refuse(refused.index, refused.reason)
+
+
+def is_surely_smaller(prompt: Prompt, limit: int) -> bool:
+    """Whether a prompt is text alone, and too short to be larger than a limit however it is encoded."""
+    has_more = prompt.files or prompt.agents or prompt.source or prompt.has_options
+    return not has_more and len(prompt.text) * CHARACTER_BYTES_MAX + ENVELOPE_BYTES_MAX < limit
 
 
 async def check_room(context: CommandContext, at: Address, size: int) -> PrincipalName | None:

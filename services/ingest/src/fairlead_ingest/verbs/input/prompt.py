@@ -1,7 +1,7 @@
 """`session.prompt`: admit one prompt, durably, once; then wake a runner."""
 
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from fairlead_ingest.command_context import CommandContext, Committed, ContextDep, Events
 from fairlead_ingest.metrics import REPEATED
@@ -41,6 +41,7 @@ from fairlead_session.state.session import Session
 
 Expand: TypeAlias = Callable[[Session], Awaitable[tuple[Prompt, tuple[str, ...]]]]
 """The expanded prompt of a session, and the commands that run before it."""
+_NO_SHELLS: Final[tuple[str, ...]] = ()
 
 
 async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt) -> Receipt:
@@ -50,7 +51,8 @@ async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt)
         raise InvalidRequest("Only a steer expects a turn", kind="Body", field="expectedTurn")
     typed = await resolve_prompt(context, at, command.prompt)
 
-    async def expand(session: Session) -> tuple[Prompt, tuple[str, ...]]:
+    # In quotes, because every prompt would evaluate it.
+    async def expand(session: Session) -> "tuple[Prompt, tuple[str, ...]]":
         assert session.profile is not None, "only an existing session is looked at"
         return await expand_prompt(context, at, session.profile, typed)
 
@@ -68,13 +70,13 @@ async def admit_typed(
     """Admit what was typed, expanded if need be. An exact retry is not expanded again."""
     message_id = command.id or check_minted_id(command.minted_id) or ids.message_id()
     assumed = None if command.id is None else await bind_id(context, at, command.id)
-    resolved, shells = typed, tuple[str, ...]()
+    resolved, shells = typed, _NO_SHELLS
     if expand is not None:
         assumed = assumed or await context.load_assumed(at)
         resolved, shells = await _expand_new(context, assumed.state, message_id, typed, expand)
     reached = await find_prompt_quota(context, at)
 
-    def decide(session: Session) -> Events | AdmissionRefusal:
+    def decide(session: Session) -> "Events | AdmissionRefusal":
         _check_model(context, session, resolved)
         # An exact retry adds nothing, so its caller gets the receipt whatever the tenant uses.
         if reached is not None and message_id not in session.inbox.admissions:

@@ -46,9 +46,10 @@ def check_session_allowed(context: CommandContext, session: Session) -> None:
     restrictions, profile = current_restrictions(), session.profile
     if profile is None:
         return
-    # A prompt that is worked on now may have chosen another agent.
-    for agent in {profile.agent, activity_after(session).agent or profile.agent}:
-        check_agent_allowed(restrictions, context.settings.config.agent_name(agent))
+    if restrictions.agents is not None:
+        # A prompt that is worked on now may have chosen another agent.
+        for agent in {profile.agent, activity_after(session).agent or profile.agent}:
+            check_agent_allowed(restrictions, context.settings.config.agent_name(agent))
     check_directory_allowed(restrictions, profile.location.directory)
     _check_budget_allowed(restrictions, session.usage.budget)
 
@@ -58,7 +59,8 @@ def if_session_allowed(
 ) -> CommandDecider[Refusal]:
     """The decider of a command that lets a session work, behind the check of the session."""
 
-    def decide_if_allowed(session: Session) -> Events | Refusal:
+    # In quotes, because every command would evaluate it.
+    def decide_if_allowed(session: Session) -> "Events | Refusal":
         check_session_allowed(context, session)
         return decide(session)
 
