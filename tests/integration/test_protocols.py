@@ -9,6 +9,7 @@ from ag_ui.core.types import ResumeEntry
 
 from fairlead_testing.editor import Editor, editor
 from fairlead_testing.front_end import run_input, run_thread
+from fairlead_testing.other_agent import joined_text, other_agent, state_of, text_of
 from fairlead_testing.protocol_stack import protocol_stack, shell_prompt
 from fairlead_testing.stack import Stack
 
@@ -78,3 +79,22 @@ async def test_a_front_end_gets_a_text_run_and_a_tool_run_with_an_approval(
     assert done.end.outcome.type == "success"
     assert "TOOL_CALL_RESULT" in done.types
     assert done.text() == "done it"
+
+
+async def test_another_agent_gets_a_text_task_and_a_tool_task_with_an_approval(
+    up: Stack, place: Path
+) -> None:
+    async with other_agent(up) as other:
+        text = '[[sim: answer="hello agent" chunks=4 delay_ms=80]] hi'
+        updates = await other.stream(text, [], directory=str(place))
+        context = updates[0].task.context_id
+        asked = await other.send(shell_prompt("echo hello > made.txt"), context=context)
+        done = await other.send({"reply": "once"}, task=asked.id)
+
+    assert joined_text(updates) == "hello agent"
+    assert sum(one.HasField("artifact_update") for one in updates) > 1
+    assert state_of(asked) == "input_required"
+    assert asked.status.message.parts[0].text == "May it bash: echo hello > made.txt?"
+    assert (state_of(done), done.id) == ("completed", asked.id)
+    assert (place / "made.txt").read_text() == "hello\n"
+    assert text_of(done) == "done it"

@@ -65,6 +65,16 @@ PLANTS = [
         "asyncio",
     ),
     Plant(
+        "Only the gateway's application knows the view for other agents",
+        "fairlead_gateway.reads",
+        "a2a",
+    ),
+    Plant(
+        "The translation for other agents is pure",
+        "fairlead_gateway.a2a_view.translation",
+        "asyncio",
+    ),
+    Plant(
         "The translation for the terminal client is pure",
         "fairlead_gateway.opencode_view.translation",
         "asyncio",

@@ -7,6 +7,7 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream import connect
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
+from fairlead_gateway.a2a_view.operations import a2a_operations
 from fairlead_gateway.ag_ui_view.operations import ag_ui_operations
 from fairlead_gateway.http import dispatch
 from fairlead_gateway.http.principal_limits import PrincipalLimits
@@ -53,7 +54,7 @@ def build(settings: GatewaySettings, local: LocalRequests | None = None) -> Star
         build_authenticator(settings.auth),
         PrincipalLimits(settings.limits),
     )
-    described = (*OPERATIONS, *ag_ui_operations())
+    described = (*OPERATIONS, *ag_ui_operations(), *a2a_operations())
     all_operations = (*described, *view_operations())
     routes = [*dispatch.build_routes(runtime, all_operations), openapi.route(described)]
     operations = OperationsPort(settings.ops_host, settings.ops_port)

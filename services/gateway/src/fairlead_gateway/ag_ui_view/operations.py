@@ -22,7 +22,7 @@ class RunEvent(BaseModel):
 
 
 async def _run(request: ApiRequest[EmptyInput, RunBody]) -> Response:
-    # The package of the protocol takes twelve mebibytes, so that it loads with the first run.
+    # The package of the protocol loads with the first run: a gateway without front ends stays small.
     from fairlead_gateway.ag_ui_view.run import start_run, stream_run  # noqa: PLC0415
 
     request.runtime.nats()

@@ -21,9 +21,17 @@ GATHER_S: Final = 0.1
 
 
 async def read_turn(
-    request: ApiRequest[Any, Any], at: Address, progress: TurnProgress, *, after: int
+    request: ApiRequest[Any, Any],
+    at: Address,
+    progress: TurnProgress,
+    *,
+    after: int,
+    through_asks: bool = False,
 ) -> AsyncGenerator[Json, None]:
-    """The events of a turn after a seq. The progress has taken each event that was given out."""
+    """The events of a turn after a seq. The progress has taken each event that was given out.
+
+    `through_asks` waits on although people are asked.
+    """
     quiet = 0
     async with aclosing(follow_session(request, at, after=after)) as events:
         async for event in events:
@@ -37,7 +45,7 @@ async def read_turn(
                 yield event
             if progress.is_over:
                 return
-            if progress.waits_for_people:
+            if progress.waits_for_people and not through_asks:
                 break
     await asyncio.sleep(GATHER_S)
     for id_, ask in (await open_asks(request, at)).items():
