@@ -110,7 +110,7 @@ async def wait_until_parked(up: Stack, session: str) -> list[Recorded]:
 
 async def last_text(up: Stack, session: str) -> str:
     """The text of the session's last message."""
-    messages = await up.client.messages(session)
+    messages = await up.messages(session)
     return "".join(block.get("text", "") for block in messages[-1]["content"])
 
 

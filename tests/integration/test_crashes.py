@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead_cli.errors import ServerRefused, Unreachable
+from fairlead_client import ClientError, Refused
 from fairlead_eventlog.errors import LogError
 from fairlead_projector.projection.rebuild import digest, rebuild
 from fairlead_testing.projection import digest_when_projected
@@ -126,7 +126,7 @@ async def test_with_postgres_down_turns_go_on_and_reads_say_so(up: Stack) -> Non
             await asyncio.sleep(0.05)
     await up.up.wait_ready()
     assert statuses <= {200, 503}
-    messages = await up.client.messages(session)
+    messages = await up.messages(session)
     assert [message["type"] for message in messages] == ["user", "assistant"]
 
 
@@ -140,8 +140,8 @@ async def test_a_stalled_postgres_stops_no_admission_turn_or_stream(
     session, loop, ended = await up.session(), asyncio.get_running_loop(), asyncio.Semaphore(0)
 
     async def follow() -> None:
-        async for frame in up.client.follow(session):
-            if '"session.next.step.ended"' in frame.data:
+        async for event in up.client.follow(session, live=False):
+            if event.type == "step.ended":
                 ended.release()
 
     following, turns = asyncio.create_task(follow()), 0
@@ -197,11 +197,11 @@ async def test_a_stream_resumes_without_gap_or_duplicate_when_the_gateway_dies(u
 
     async def follow() -> None:
         ends = 0
-        async for frame in up.client.follow(session):
-            if frame.seq is None:
+        async for event in up.client.follow(session, live=False):
+            if event.seq is None:
                 continue
-            sequences.append(frame.seq)
-            ends += '"session.next.step.ended"' in frame.data
+            sequences.append(event.seq)
+            ends += event.type == "step.ended"
             if ends == 3:
                 done.set()
                 return
@@ -228,7 +228,7 @@ async def test_a_stream_resumes_without_gap_or_duplicate_when_the_gateway_dies(u
 async def test_the_read_models_rebuild_to_the_same_rows(up: Stack) -> None:
     """H-22: after everything above, a fresh replay gives identical tables."""
     session = await up.session()
-    with suppress(ServerRefused, Unreachable):
+    with suppress(Refused, ClientError):
         await up.client.prompt(session, "last words")
     await up.wait_until_rested(session)
     live = await digest_when_projected(up)

@@ -55,7 +55,7 @@ async def test_a_session_sums_up_what_its_turns_used(up: Stack) -> None:
     await up.client.prompt(session.id, "one")
     await up.wait_until_rested(session.id)
 
-    info = await up.client.session(session.id)
+    info = await up.client.get(session.id)
 
     assert info.tokens.input > 0
     assert info.cost > 0
@@ -164,13 +164,12 @@ async def test_deltas_are_heard_live_and_never_stored(up: Stack) -> None:
 
     async def listen() -> None:
         nonlocal text
-        async for frame in up.client.follow(session.id, live=True):
+        async for event in up.client.follow(session.id):
             opened.set()
-            event = orjson.loads(frame.data)
-            frames.append((event["type"], frame.seq))
-            if event["type"] == "session.next.text.delta":
-                text += event["data"]["delta"]
-            if event["type"] == "session.next.step.ended":
+            frames.append((event.type, event.seq))
+            if event.type == "text.delta":
+                text += event.data["delta"]
+            if event.type == "step.ended":
                 return
 
     opened = asyncio.Event()

@@ -86,7 +86,7 @@ async def test_changes_move_with_their_session_or_nothing_moves(checkouts: Check
     refused = await checkouts.move(session, there)
     assert refused["_tag"] == "MoveRefusedError"
     assert "b.txt" in refused["message"]
-    info = await checkouts.up.client.session(session)
+    info = await checkouts.up.client.get(session)
     assert info.location.directory == str(here)
     (there / "b.txt").unlink()
 

@@ -255,8 +255,11 @@ async def answers(up: Stack, sessions: Iterable[str]) -> AsyncIterator[str]:
 async def feed_text(up: Stack, session: str) -> str:
     """What a client of the feed gets, up to the newest event."""
     text = ""
-    last = [envelope async for envelope in up.client.history(session)][-1]
-    async with asyncio.timeout(TIMEOUT_S), aclosing(up.client.follow(session, after=0)) as events:
+    last = [event async for event in up.client.events(session)][-1]
+    async with (
+        asyncio.timeout(TIMEOUT_S),
+        aclosing(up.client.follow(session, after=0, live=False)) as events,
+    ):
         async for event in events:
             text += repr(event)
             if last.id in text:

@@ -175,7 +175,7 @@ async def test_a_session_that_waits_for_its_principal_says_so(up: Stack) -> None
         while "the principal has" not in (reason := await explain(up, second)):
             await asyncio.sleep(0.1)
 
-    usage = await up.client.tenant_usage()
+    usage = await up.usage()
     types = [item.event.type for item in await up.events(second)]
     await up.ask("session.interrupt", {"sessionID": first})
     await up.until(second, "step.ended")

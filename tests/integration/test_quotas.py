@@ -242,7 +242,7 @@ async def test_an_operator_sees_the_quotas_of_any_tenant(up: Stack) -> None:
     """Over HTTP the caller's own tenant, over NATS every tenant, with the same names."""
     await open_session(up, "sessions2")
     await until_totals(up, "sessions2", sessions=1)
-    own = await up.client.tenant_usage()
+    own = await up.usage()
     command = [sys.executable, "-m", "fairlead_cli", "quota", "--tenant", "turns", "--json"]
 
     shown = await asyncio.create_subprocess_exec(

@@ -119,7 +119,7 @@ async def test_undo_and_redo_in_the_terminal(project: Project) -> None:
     assert project.text("a.txt") == "1\n"
     await project.command("redo", session)
     assert (project.text("a.txt"), project.text("b.txt")) == ("2\n", "2\n")
-    info = await project.up.client.session(session)
+    info = await project.up.client.get(session)
     assert info.revert is None
 
     await project.command("undo", session)

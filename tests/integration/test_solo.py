@@ -115,9 +115,9 @@ async def test_a_text_turn_asks_its_neighbours_without_nats(up: Stack) -> None:
 
     check_log(log)
     assert event_types(log).count("step.ended") == 1
-    messages = await up.client.messages(session.id)
+    messages = await up.messages(session.id)
     assert "Hello there" in messages[1]["content"][0]["text"]
-    again = await up.client.prompt(session.id, "Hello there", message_id=receipt.id)
+    again = await up.client.prompt(session.id, "Hello there", id=receipt.id)
     assert again.admitted_seq == receipt.admitted_seq
     doors = (
         subjects.api("*", "session.create"),

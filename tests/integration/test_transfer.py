@@ -106,7 +106,7 @@ async def test_an_imported_tree_rests_until_somebody_asks(up: Stack) -> None:
     assert (await up.http.get(f"/api/tool-output/{OUTPUT}")).content == OUTPUT_TEXT
     pending = (await up.http.get(f"/api/session/{CHILD}/input")).json()["data"]
     assert [item["prompt"]["text"] for item in pending] == ["Do this"]
-    messages = await up.client.messages(PARENT)
+    messages = await up.messages(PARENT)
     assert [message["type"] for message in messages] == ["user", "assistant"]
     assert (await up.client.explain(PARENT))["code"] == "imported"
     listed = (await up.http.get("/api/session", params={"limit": 1000})).json()["data"]

@@ -4,11 +4,11 @@ import argparse
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from fairlead_cli.__main__ import main
-from fairlead_cli.addresses import add_http, http_token
 from fairlead_cli.commands.stack.token import parse_expiry
 from fairlead_cli.embedded.access_key import ensure_key
 from fairlead_cli.embedded.state_directory import (
@@ -18,6 +18,8 @@ from fairlead_cli.embedded.state_directory import (
     save_addresses,
 )
 from fairlead_cli.errors import StateUnusable, UsageError
+from fairlead_cli.gateway import gateway_of
+from fairlead_cli.options.shared import add_http
 from fairlead_schema.errors import Unauthorized
 from fairlead_service.identity.key_file import load_keys
 from fairlead_service.identity.keys import parse_key_ring
@@ -152,7 +154,8 @@ class TestWhereCommandsFindTheKey:
     def token(self, state: StateDirectory, *options: str) -> str | None:
         parser = argparse.ArgumentParser()
         add_http(parser)
-        return http_token(parser.parse_args(["--state", str(state.root), *options]))
+        token = gateway_of(parser.parse_args(["--state", str(state.root), *options])).token
+        return token.read_text().strip() if isinstance(token, Path) else cast("str | None", token)
 
     def test_the_option_wins_over_the_variable_and_the_variable_over_the_file(
         self, state: StateDirectory, monkeypatch: pytest.MonkeyPatch

@@ -16,10 +16,11 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead_cli.client import open_client
 from fairlead_cli.embedded import child_process
-from fairlead_cli.embedded.services import SERVICES
+from fairlead_cli.embedded.service_names import SERVICES
 from fairlead_cli.embedded.stack import run_stack
+from fairlead_cli.gateway import open_client
+from fairlead_client.local_stack import Gateway
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -229,7 +230,7 @@ async def test_what_dies_is_started_again(state: Path) -> None:
             await asyncio.sleep(0.05)
         await stack.wait_ready()
 
-        async with open_client(stack.http, stack.token) as client:
+        async with open_client(Gateway(stack.http, stack.token)) as client:
             session = await client.create()
             receipt = await client.prompt(session.id, "Still there?")
         assert receipt.admitted_seq > 1

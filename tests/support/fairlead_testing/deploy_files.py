@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from fairlead_cli.commands.stack.migrate import ADMIN_VARIABLE, ROLE_VARIABLES
+from fairlead_cli.options.stack import ADMIN_VARIABLE, ROLE_VARIABLES
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
 from fairlead_service.config.configuration import Config
 

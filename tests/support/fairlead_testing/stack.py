@@ -11,20 +11,24 @@ from typing import Any
 import httpx
 import orjson
 
-from fairlead_cli.client import Client
 from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_cli.embedded.stack import run_stack
+from fairlead_client import AsyncFairlead
+from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_client.async_client.http_transport import AsyncHttpTransport
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.grants.server_config import GATEWAY, PLATFORM
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.ports import START
 from fairlead_schema import subjects
+from fairlead_schema.commands.quota import TenantUsageReport
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 from fairlead_testing.shared_start import copy_database, shared_forks
 
 TIMEOUT_S = 60.0
+PATIENCE_S = 10.0
 _ANSWER = re.compile(r'Publish Violation - Subject "_(INBOX|R_)')
 
 
@@ -37,8 +41,20 @@ class Stack:
     eventlog: EventLog
 
     @property
-    def client(self) -> Client:
-        return Client(self.http)
+    def client(self) -> AsyncFairlead:
+        connection = AsyncHttpConnection(
+            self.up.http, self.up.token, patience_s=PATIENCE_S, http=self.http
+        )
+        return AsyncFairlead(transport=AsyncHttpTransport(connection))
+
+    async def messages(self, session_id: str) -> list[dict[str, Any]]:
+        """The transcript of a session, oldest first."""
+        return [message async for message in self.client.messages(session_id)]
+
+    async def usage(self) -> TenantUsageReport:
+        """The quotas of the caller's tenant, and what is used of each."""
+        answer = await self.client.request("GET", "/api/tenant/usage")
+        return TenantUsageReport.model_validate(answer["data"])
 
     async def ask(self, verb: str, body: object, *, tenant: str = DEFAULT_TENANT) -> dict[str, Any]:
         """One command over NATS, answered with data or an error."""

@@ -8,12 +8,16 @@ CommandError
 ├── DiskFull            too little free space to keep the log durable
 ├── BinaryMissing       a wheel is not installed, or not for this machine
 ├── ProcessFailed       a process of the stack did not start: see its log
-├── Unreachable         no server answers at the address
-└── ServerRefused       the server answered with an error
+├── Unreachable         no server answers at the address: exit 3
+├── OtherRelease        the server answers what this release does not understand: exit 3
+└── ServerRefused       the server answered with an error: exit 4
+    └── AccessRefused   the key or token is missing, expired, or may not do this: exit 5
 """
 
 from pathlib import Path
 from typing import Final
+
+from fairlead_cli.exit_codes import FAILED, NO_ACCESS, NO_SERVER, REFUSED, USAGE
 
 LINE_LENGTH_MAX: Final = 400
 
@@ -21,11 +25,13 @@ LINE_LENGTH_MAX: Final = 400
 class CommandError(Exception):
     """An expected failure. Its message is one line and says what to do."""
 
-    exit_code = 1
+    exit_code = FAILED
+    tag: str | None = None
+    """The name of a refusal of the server, for programs."""
 
 
 class UsageError(CommandError):
-    exit_code = 2
+    exit_code = USAGE
 
 
 class PortTaken(CommandError):
@@ -75,16 +81,35 @@ class ProcessFailed(CommandError):
 
 
 class Unreachable(CommandError):
+    exit_code = NO_SERVER
+
     def __init__(self, url: str) -> None:
         super().__init__(
             f"nothing answers at {url}: start it with `fairlead up`, or name it with --http"
         )
 
 
+class OtherRelease(CommandError):
+    exit_code = NO_SERVER
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"{url} answers what this release does not understand ({reason}): check the address,"
+            " and that client and server are of one release (`fairlead --version`)"
+        )
+
+
 class ServerRefused(CommandError):
-    def __init__(self, status: int, message: str) -> None:
+    exit_code = REFUSED
+
+    def __init__(self, status: int, message: str, tag: str | None = None) -> None:
         super().__init__(f"the server refused ({status}): {message}")
         self.status = status
+        self.tag = tag
+
+
+class AccessRefused(ServerRefused):
+    exit_code = NO_ACCESS
 
 
 def _last_line(log: Path) -> str:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli.__main__ import build_parser
+from fairlead_cli.argument_parser import parse
 from fairlead_cli.commands.stack.up import build_plan, describe_choice, describe_model
 from fairlead_cli.embedded.configuration import choose_config
 from fairlead_cli.embedded.service_environment import service_environment
-from fairlead_cli.embedded.services import SERVICES
+from fairlead_cli.embedded.service_names import SERVICES
 from fairlead_cli.embedded.stack import StackPlan
 from fairlead_cli.first_use.found_provider import find_keys
 from fairlead_service.config.configuration import Config
@@ -18,7 +18,7 @@ KEYS = {"OPENAI_API_KEY": "k1", "ANTHROPIC_API_KEY": "k2", "GEMINI_API_KEY": " "
 
 
 def plan(place: Path, *argv: str) -> StackPlan:
-    args = build_parser("up").parse_args(["up", *argv])
+    args = parse(["up", *argv])
     return build_plan(args, place, None, find_keys(KEYS))
 
 
@@ -40,7 +40,7 @@ def test_another_address_stands_in_the_line() -> None:
 
 
 def test_without_a_key_the_line_says_that_answers_are_simulated(place: Path) -> None:
-    args = build_parser("up").parse_args(["up"])
+    args = parse(["up"])
 
     assert "simulated provider" in describe_choice(find_keys({}))
     assert build_plan(args, place, None, ()).sim

@@ -17,6 +17,7 @@ from fairlead_cli.embedded.local_http import local_client
 from fairlead_cli.embedded.nats_auth import nats_environment
 from fairlead_cli.embedded.ports import LOOPBACK
 from fairlead_cli.embedded.service_environment import common_environment, service_environment
+from fairlead_cli.embedded.service_names import SCALABLE, SERVICES
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import Prepare, SupervisedProcess
 from fairlead_cli.errors import UsageError
@@ -24,9 +25,6 @@ from fairlead_cli.solo.settings_variable import SETTINGS_VARIABLE
 from fairlead_service.config.section import join_directories
 from fairlead_service.config.variables import PREFIX
 
-SCALABLE: Final = ("ingest", "projector", "tools", "runner")
-# One gateway holds the HTTP port.
-SERVICES: Final = (*SCALABLE, "gateway")
 SOLO: Final = "solo"
 """The name of the process that has all services."""
 SCALE_MAX: Final = 64

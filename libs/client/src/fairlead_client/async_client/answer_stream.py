@@ -1,18 +1,23 @@
 """Waits for the answer to one prompt."""
 
+from collections.abc import Callable
 from contextlib import aclosing
 
 from fairlead_client.async_client.transport import AsyncSessionTransport
 from fairlead_client.deadline import Deadline
 from fairlead_client.errors import PromptUnanswered
 from fairlead_client.prompt_answer import AnswerCollector, PromptAnswer, is_under_way
+from fairlead_client.received_event import ReceivedEvent
 from fairlead_schema.prompt import Receipt
 
 
 async def await_answer(
-    transport: AsyncSessionTransport, receipt: Receipt, deadline: Deadline
+    transport: AsyncSessionTransport,
+    receipt: Receipt,
+    deadline: Deadline,
+    on_event: Callable[[ReceivedEvent], None] | None = None,
 ) -> PromptAnswer:
-    """The answer. Raises the errors of `ask`."""
+    """The answer. Every event and fragment on the way goes to `on_event`. Raises the errors of `ask`."""
     collector = AnswerCollector(receipt.id, after=max(receipt.admitted_seq - 1, 0))
     stream = transport.follow(
         receipt.session_id, after=collector.seq, with_notices=True, deadline=deadline
@@ -23,6 +28,8 @@ async def await_answer(
                 # Nothing is new: perhaps nothing more will come.
                 await _look_for_rest(transport, receipt, collector)
             else:
+                if on_event is not None:
+                    on_event(event)
                 collector.take(event)
                 if collector.failure is not None and not collector.is_final:
                     # After an interruption another step may follow. The rest says whether it did.

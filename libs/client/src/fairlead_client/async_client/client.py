@@ -1,6 +1,6 @@
 """The client: sessions, prompts and answers, events, and what people decide."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
@@ -197,9 +197,19 @@ class AsyncFairlead(AsyncWorkspace):
         except ValidationError as error:
             raise AnswerMisfit(str(error), answer.text) from error
 
-    async def answer_of(self, receipt: Receipt, *, timeout_s: float | None = None) -> PromptAnswer:
-        """Wait for the answer to a prompt that was admitted. Raises as `ask` does."""
-        return await await_answer(self._transport, receipt, Deadline("the answer", timeout_s))
+    async def answer_of(
+        self,
+        receipt: Receipt,
+        *,
+        timeout_s: float | None = None,
+        on_event: Callable[[ReceivedEvent], None] | None = None,
+    ) -> PromptAnswer:
+        """Wait for the answer to a prompt that was admitted. Raises as `ask` does.
+
+        `on_event` gets every event and fragment since the prompt, to show the answer as it comes.
+        """
+        deadline = Deadline("the answer", timeout_s)
+        return await await_answer(self._transport, receipt, deadline, on_event)
 
     def events(
         self, session: AnySession, *, after: int = 0, with_notices: bool = False

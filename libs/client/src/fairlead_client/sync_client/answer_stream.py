@@ -1,17 +1,24 @@
 # Generated from async_client/answer_stream.py by `make client`: change that file.
 """Waits for the answer to one prompt."""
 
+from collections.abc import Callable
 from contextlib import closing
 
 from fairlead_client.deadline import Deadline
 from fairlead_client.errors import PromptUnanswered
 from fairlead_client.prompt_answer import AnswerCollector, PromptAnswer, is_under_way
+from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.sync_client.transport import SessionTransport
 from fairlead_schema.prompt import Receipt
 
 
-def await_answer(transport: SessionTransport, receipt: Receipt, deadline: Deadline) -> PromptAnswer:
-    """The answer. Raises the errors of `ask`."""
+def await_answer(
+    transport: SessionTransport,
+    receipt: Receipt,
+    deadline: Deadline,
+    on_event: Callable[[ReceivedEvent], None] | None = None,
+) -> PromptAnswer:
+    """The answer. Every event and fragment on the way goes to `on_event`. Raises the errors of `ask`."""
     collector = AnswerCollector(receipt.id, after=max(receipt.admitted_seq - 1, 0))
     stream = transport.follow(
         receipt.session_id, after=collector.seq, with_notices=True, deadline=deadline
@@ -22,6 +29,8 @@ def await_answer(transport: SessionTransport, receipt: Receipt, deadline: Deadli
                 # Nothing is new: perhaps nothing more will come.
                 _look_for_rest(transport, receipt, collector)
             else:
+                if on_event is not None:
+                    on_event(event)
                 collector.take(event)
                 if collector.failure is not None and not collector.is_final:
                     # After an interruption another step may follow. The rest says whether it did.

@@ -1,7 +1,7 @@
 # Generated from async_client/client.py by `make client`: change that file.
 """The client: sessions, prompts and answers, events, and what people decide."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -194,9 +194,19 @@ class Fairlead(Workspace):
         except ValidationError as error:
             raise AnswerMisfit(str(error), answer.text) from error
 
-    def answer_of(self, receipt: Receipt, *, timeout_s: float | None = None) -> PromptAnswer:
-        """Wait for the answer to a prompt that was admitted. Raises as `ask` does."""
-        return await_answer(self._transport, receipt, Deadline("the answer", timeout_s))
+    def answer_of(
+        self,
+        receipt: Receipt,
+        *,
+        timeout_s: float | None = None,
+        on_event: Callable[[ReceivedEvent], None] | None = None,
+    ) -> PromptAnswer:
+        """Wait for the answer to a prompt that was admitted. Raises as `ask` does.
+
+        `on_event` gets every event and fragment since the prompt, to show the answer as it comes.
+        """
+        deadline = Deadline("the answer", timeout_s)
+        return await_answer(self._transport, receipt, deadline, on_event)
 
     def events(
         self, session: AnySession, *, after: int = 0, with_notices: bool = False

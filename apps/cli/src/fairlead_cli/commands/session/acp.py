@@ -4,14 +4,16 @@ import argparse
 import asyncio
 import logging
 import sys
+from importlib.metadata import version
 from typing import cast
 
-from fairlead_cli.addresses import add_http
+from acp import Agent, run_agent
+from acp.stdio import stdio_streams
+
+from fairlead_cli.acp.agent import FairleadAgent
+from fairlead_cli.acp.stdio_transport import StdioTransport
 from fairlead_cli.errors import CommandError
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add_http(parser)
+from fairlead_client import AsyncFairlead
 
 
 def run(args: argparse.Namespace) -> int:
@@ -26,15 +28,6 @@ def run(args: argparse.Namespace) -> int:
 
 async def _serve(args: argparse.Namespace) -> None:
     """Serve one editor until it closes its end. Its sessions go on."""
-    from importlib.metadata import version  # noqa: PLC0415 - the command line starts fast
-
-    from acp import Agent, run_agent  # noqa: PLC0415 - half a second of imports
-    from acp.stdio import stdio_streams  # noqa: PLC0415
-
-    from fairlead_cli.acp.agent import FairleadAgent  # noqa: PLC0415
-    from fairlead_cli.acp.stdio_transport import StdioTransport  # noqa: PLC0415
-    from fairlead_client import AsyncFairlead  # noqa: PLC0415
-
     reader, writer = await stdio_streams()
     async with AsyncFairlead(args.http, token=args.token, state=args.state) as fairlead:
         agent = FairleadAgent(fairlead, version("fairlead"))

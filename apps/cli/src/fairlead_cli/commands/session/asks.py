@@ -1,28 +1,20 @@
 """`fairlead asks`: the permissions and questions that wait for an answer, of all sessions."""
 
 import argparse
-import asyncio
-import sys
 
 from rich.markup import escape
 
-from fairlead_cli.addresses import add_http, http_token, http_url
-from fairlead_cli.client import open_client
+from fairlead_cli.gateway import run_with_client
+from fairlead_cli.json_output import print_json_lines
 from fairlead_cli.terminal import stderr_console, stdout_console, table
+from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one request per line")
-    add_http(parser)
-
-
 def run(args: argparse.Namespace) -> int:
-    requests = asyncio.run(_load_requests(args))
+    requests = run_with_client(args, load_asks)
     if args.json:
-        sys.stdout.writelines(
-            request.model_dump_json(by_alias=True, exclude_none=True) + "\n" for request in requests
-        )
+        print_json_lines(request.wire() for request in requests)
     elif requests:
         _show(requests)
     else:
@@ -30,9 +22,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _load_requests(args: argparse.Namespace) -> list[PermissionRequest | QuestionRequest]:
-    async with open_client(http_url(args), http_token(args)) as client:
-        return [*await client.permissions(), *await client.questions()]
+async def load_asks(client: AsyncFairlead) -> list[PermissionRequest | QuestionRequest]:
+    """Everything that waits for a person."""
+    return [*await client.permissions(), *await client.questions()]
 
 
 def _show(requests: list[PermissionRequest | QuestionRequest]) -> None:

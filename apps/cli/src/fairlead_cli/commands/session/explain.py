@@ -1,33 +1,23 @@
 """`fairlead explain`: why a session works or rests, in one sentence and as values."""
 
 import argparse
-import asyncio
-import json
 import os
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fairlead_cli.addresses import add_http, http_token, http_url
-from fairlead_cli.client import open_client
 from fairlead_cli.embedded.state_directory import load_addresses
+from fairlead_cli.gateway import gateway_of, run_with_client
+from fairlead_cli.json_output import print_json
 from fairlead_cli.terminal import stdout_console
 from fairlead_service.config.configuration import load
 from fairlead_tools.shell.confinement import find_confinement
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("session", metavar="SESSION")
-    add("--json", action="store_true", help="one line of JSON, as clients get it")
-    add_http(parser)
-
-
 def run(args: argparse.Namespace) -> int:
-    explanation = asyncio.run(_explain(args))
+    explanation = run_with_client(args, lambda client: client.explain(args.session))
     if args.json:
-        sys.stdout.write(json.dumps(explanation) + "\n")
+        print_json(explanation)
         return 0
     out = stdout_console()
     out.print(str(explanation["reason"]), markup=False)
@@ -39,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
 def _sandbox_lines(args: argparse.Namespace) -> list[str]:
     """What confines the commands of a local stack. Of another machine this command knows nothing."""
     local = load_addresses(args.state)
-    if local.get("http") != http_url(args) or not local.get("config"):
+    if local.get("http") != gateway_of(args).url or not local.get("config"):
         return []
     config = load(Path(local["config"]), os.environ)
     return [f"sandbox: {find_confinement(config.tools).line}"]
@@ -52,11 +42,6 @@ def detail_lines(explanation: dict[str, Any]) -> list[str]:
         for key, value in explanation.items()
         if key != "reason"
     ]
-
-
-async def _explain(args: argparse.Namespace) -> dict[str, Any]:
-    async with open_client(http_url(args), http_token(args)) as client:
-        return await client.explain(args.session)
 
 
 def _format_value(key: str, value: object) -> str:

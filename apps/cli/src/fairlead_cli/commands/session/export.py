@@ -1,39 +1,33 @@
 """`fairlead export`: write sessions to one file that can be verified and imported."""
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
-from fairlead_cli.addresses import add_http, http_token, http_url
-from fairlead_cli.client import open_client
 from fairlead_cli.errors import CommandError, UsageError
 from fairlead_cli.export_file import verify_file
-from fairlead_cli.terminal import stderr_console
+from fairlead_cli.gateway import run_with_connection
+from fairlead_cli.outcome import report
+from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_client.prompt_input import session_id_of
 from fairlead_session.transfer.verification import ExportSummary
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("session", metavar="SESSION", nargs="?", help="the session to export")
-    add("--tree", action="store_true", help="also the sessions of its sub-agents")
-    add("--all", action="store_true", help="every session of the tenant instead of one")
-    add("-o", "--output", metavar="FILE", help="default: SESSION.fairlead.jsonl; - for stdout")
-    add_http(parser)
+SILENCE_S: Final = 60.0
 
 
 def run(args: argparse.Namespace) -> int:
     if args.all == (args.session is not None) or (args.all and args.tree):
         raise UsageError("name one session, perhaps with --tree, or say --all")
     if args.output == "-":
-        asyncio.run(_download(args, sys.stdout.buffer.write))
+        _download(args, sys.stdout.buffer.write)
         return 0
     path = Path(args.output or f"{args.session or 'tenant'}.fairlead.jsonl")
     summary = _write(args, path)
-    events = sum(session.seq for session in summary.sessions.values())
-    stderr_console().print(f"{path}: {len(summary.sessions)} sessions, {events} events, verified")
-    return 0
+    count, events = len(summary.sessions), sum(each.seq for each in summary.sessions.values())
+    note = f"{path}: {count} sessions, {events} events, verified"
+    return report(args, note, file=str(path), sessions=count, events=events)
 
 
 def _write(args: argparse.Namespace, path: Path) -> ExportSummary:
@@ -41,7 +35,7 @@ def _write(args: argparse.Namespace, path: Path) -> ExportSummary:
     part = path.with_name(f"{path.name}.part")
     try:
         with part.open("wb") as file:
-            asyncio.run(_download(args, file.write))
+            _download(args, file.write)
         summary = verify_file(part)
         part.replace(path)
     except OSError as error:
@@ -51,8 +45,16 @@ def _write(args: argparse.Namespace, path: Path) -> ExportSummary:
     return summary
 
 
-async def _download(args: argparse.Namespace, write: Callable[[bytes], object]) -> None:
-    path = "/api/tenant/export" if args.all else f"/api/session/{args.session}/export"
-    async with open_client(http_url(args), http_token(args)) as client:
-        async for piece in client.download(path, {"tree": "true"} if args.tree else {}):
-            write(piece)
+def _download(args: argparse.Namespace, write: Callable[[bytes], object]) -> None:
+    """Write the pieces of the file. It is complete only with its own last line."""
+
+    async def download(connection: AsyncHttpConnection) -> None:
+        one = None if args.all else f"/api/session/{session_id_of(args.session)}/export"
+        params = {"tree": "true"} if args.tree else {}
+        async with connection.open(
+            one or "/api/tenant/export", params, media="application/", read_s=SILENCE_S
+        ) as response:
+            async for piece in response.aiter_bytes():
+                write(piece)
+
+    run_with_connection(args, download)

@@ -1,26 +1,12 @@
 """`fairlead interrupt`: stop a session's work and keep its inbox."""
 
 import argparse
-import asyncio
 
-from fairlead_cli.addresses import add_http, http_token, http_url
-from fairlead_cli.client import open_client
-from fairlead_cli.terminal import stderr_console
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION")
-    add_http(parser)
+from fairlead_cli.gateway import run_with_client
+from fairlead_cli.outcome import report
 
 
 def run(args: argparse.Namespace) -> int:
-    asyncio.run(_interrupt(args))
-    stderr_console().print(
-        f"Interrupt requested. See: fairlead explain {args.session}", style="dim", markup=False
-    )
-    return 0
-
-
-async def _interrupt(args: argparse.Namespace) -> None:
-    async with open_client(http_url(args), http_token(args)) as client:
-        await client.interrupt(args.session)
+    run_with_client(args, lambda client: client.interrupt(args.session))
+    note = f"Interrupt requested. See: fairlead explain {args.session}"
+    return report(args, note, session=args.session, interrupted=True)

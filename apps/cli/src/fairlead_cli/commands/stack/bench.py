@@ -15,45 +15,12 @@ from fairlead_cli.bench.cost.turn_path import time_turn_path
 from fairlead_cli.bench.memory.soak import MemorySample, run_soak
 from fairlead_cli.bench.streams.suite import run_stream_suite
 from fairlead_cli.bench.suite import Results, run_scale_out, run_suite
+from fairlead_cli.options.stack import BENCH_FILE
 
-DEFAULT = Path(".bench/bench.json")
 DEFAULT_COST = Path(".bench/cost.json")
 DEFAULT_MEMORY = Path(".bench/memory.json")
 DEFAULT_PATH = Path(".bench/path.json")
 DEFAULT_STREAMS = Path(".bench/streams.json")
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "what",
-        nargs="?",
-        choices=("all", "cost", "memory", "path", "streams"),
-        default="all",
-        help="all: throughput and latency; cost: processor time and counts of one turn; "
-        "memory: the memory of each process over many turns; "
-        "path: the stages of a turn in one session; "
-        "streams: 2,000 clients of 2,000 sessions, 500 clients of one (all)",
-    )
-    parser.add_argument("--out", type=Path, help=f"JSON file ({DEFAULT}; the others beside it)")
-    parser.add_argument(
-        "--solo", action="store_true", help="cost, memory, path: with all services in one process"
-    )
-    parser.add_argument("--turns", type=int, default=10_000, help="memory: how many turns (10000)")
-    parser.add_argument(
-        "--cache-sessions",
-        type=int,
-        metavar="N",
-        help="memory: so many sessions in the cache of each service, so that it is full soon",
-    )
-    parser.add_argument(
-        "--scale", type=float, default=1.0, help="factor for the number of samples (1.0)"
-    )
-    parser.add_argument(
-        "--mode",
-        choices=("both", "always", "relaxed"),
-        default="both",
-        help="sync of commits to disk (both)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -75,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         _show(results)
         runs.append(results.to_json())
     runs.append(_run_scale_out(args.scale, console.print))
-    _write(args.out or DEFAULT, runs)
+    _write(args.out or BENCH_FILE, runs)
     return 0
 
 

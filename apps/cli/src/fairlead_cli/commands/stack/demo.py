@@ -14,16 +14,17 @@ from typing import Final
 from rich.console import Console
 from rich.markup import escape
 
-from fairlead_cli.answer import AnswerFailed, follow_answer
-from fairlead_cli.client import Client, open_client
-from fairlead_cli.commands.session.prompt import AnswerPrinter
+from fairlead_cli.answer import follow_answer
+from fairlead_cli.answer_printer import AnswerPrinter
 from fairlead_cli.commands.session.tail import summarise_data
 from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_cli.embedded.stack import Stack, StackPlan
 from fairlead_cli.errors import CommandError
+from fairlead_cli.gateway import open_client
 from fairlead_cli.terminal import ConsoleLogHandler, shorten, stdout_console, table
+from fairlead_client.async_client.client import AsyncFairlead
+from fairlead_client.local_stack import Gateway
 from fairlead_schema.prompt import Receipt
-from fairlead_schema.public_events import PREFIX, EventEnvelope
 from fairlead_schema.session_info import SessionInfo
 
 QUESTION: Final = "Why does a log make an agent session durable?"
@@ -34,10 +35,6 @@ ANSWER: Final = (
 )
 # The directive makes the simulated model give this answer at the pace of a real model.
 PROMPT: Final = f'{QUESTION} [[sim: delay_ms=30 chunks=40 answer="{ANSWER}"]]'
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--solo", action="store_true", help="all services in one process")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,7 +63,7 @@ async def _demo(out: Console, plan: StackPlan) -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, os.kill, os.getpid(), signal.SIGINT)
     stack = Stack(plan, progress=lambda line: out.print(f"  [dim]{escape(line)}[/]"))
-    async with stack.run() as running, open_client(running.http, running.token) as client:
+    async with stack.run() as running, open_client(Gateway(running.http, running.token)) as client:
         _show_processes(out, running, time.monotonic() - start)
         session = await client.create()
         receipt = await _prompt_and_show_answer(out, client, session)
@@ -86,53 +83,45 @@ def _show_processes(out: Console, running: RunningStack, took_s: float) -> None:
     out.print(f"  ready in {took_s:.1f} s: [bold]{running.http}[/]")
 
 
-async def _prompt_and_show_answer(out: Console, client: Client, session: SessionInfo) -> Receipt:
+async def _prompt_and_show_answer(
+    out: Console, client: AsyncFairlead, session: SessionInfo
+) -> Receipt:
     _print_title(out, "A prompt: admitted durably, once; the answer streams in")
     out.print(f"  [dim]session[/] {session.id}\n  [dim]you[/]     {escape(QUESTION)}\n")
     # A retry is recognised by the message id of the caller.
     message_id = f"msg_demo_{secrets.token_hex(8)}"
-    receipt = await client.prompt(session.id, PROMPT, message_id=message_id)
-    outcome = await follow_answer(client, receipt, AnswerPrinter(out, out).show)
-    if isinstance(outcome, AnswerFailed):
-        raise CommandError(f"the step failed: {outcome.message}")
+    receipt = await client.prompt(session.id, PROMPT, id=message_id)
+    await follow_answer(client, receipt, AnswerPrinter(out, out).show)
     return receipt
 
 
-async def _show_log(out: Console, client: Client, session: SessionInfo) -> None:
+async def _show_log(out: Console, client: AsyncFairlead, session: SessionInfo) -> None:
     _print_title(out, "The log: every event of the session, in order")
     grid = table("SEQ", "TYPE", "DATA")
-    async for envelope in client.history(session.id):
-        grid.add_row(*_row(envelope))
+    async for event in client.events(session.id):
+        data = escape(summarise_data(event.data, 60))
+        grid.add_row(str(event.seq), escape(event.type), data)
     out.print(grid)
     out.print("[dim]Gaps in the sequence are private events: who owns the session, attempts.[/]")
 
 
-def _row(envelope: EventEnvelope) -> tuple[str, str, str]:
-    seq = envelope.durable.seq if envelope.durable else 0
-    return (
-        str(seq),
-        escape(envelope.type.removeprefix(PREFIX)),
-        escape(summarise_data(envelope.data, 60)),
-    )
-
-
-async def _show_read_model(out: Console, client: Client, session: SessionInfo) -> None:
+async def _show_read_model(out: Console, client: AsyncFairlead, session: SessionInfo) -> None:
     _print_title(out, "The read model: the session as Postgres has it")
-    info = await client.session(session.id)
+    info = await client.get(session.id)
     tokens = info.tokens
     out.print(f"  title {escape(info.title)!r}, cost ${info.cost:.6f}", soft_wrap=True)
     out.print(f"  tokens: {tokens.input} in, {tokens.output} out")
     grid = table("MESSAGE", "TYPE", "TEXT")
-    for message in await client.messages(session.id):
+    async for message in client.messages(session.id):
         parts = [part.get("text", part["type"]) for part in message.get("content", ())]
         text = message.get("text") or " ".join(parts)
         grid.add_row(message["id"], message["type"], escape(shorten(text, 50)))
     out.print(grid)
 
 
-async def _show_retry(out: Console, client: Client, receipt: Receipt) -> None:
+async def _show_retry(out: Console, client: AsyncFairlead, receipt: Receipt) -> None:
     _print_title(out, "The same prompt again, as after a lost response: the same receipt")
-    again = await client.prompt(receipt.session_id, PROMPT, message_id=receipt.id)
+    again = await client.prompt(receipt.session_id, PROMPT, id=receipt.id)
     same = (again.id, again.admitted_seq) == (receipt.id, receipt.admitted_seq)
     for name, answer_receipt in (("first", receipt), ("retry", again)):
         out.print(f"  {name}  {answer_receipt.id}  admitted at seq {answer_receipt.admitted_seq}")

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import os
 import shutil
 import sys
@@ -17,11 +16,13 @@ import psycopg
 from rich.markup import escape
 
 from fairlead_cli import checks
-from fairlead_cli.addresses import DEFAULT_HTTP, add_config, nats_url
+from fairlead_cli.addresses import nats_url
 from fairlead_cli.checks import Finding
 from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.embedded.state_directory import MEGABYTE, load_addresses, lock_owner
+from fairlead_cli.json_output import print_json_lines
 from fairlead_cli.terminal import stdout_console
+from fairlead_client.local_stack import DEFAULT_URL
 from fairlead_eventlog.condition.drift import read_drift
 from fairlead_eventlog.condition.stream_sizes import JetStreamStreamSizes
 from fairlead_eventlog.errors import LogError
@@ -38,18 +39,11 @@ MARKS: Final = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "fail": "[red
 CHECK_TIMEOUT_S: Final = 5.0
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--http", metavar="URL", help="also check this gateway")
-    parser.add_argument("--monitor", metavar="URL", help="nats-server's monitoring address")
-    parser.add_argument("--json", action="store_true", help="one line of JSON per finding")
-    add_config(parser)
-
-
 def run(args: argparse.Namespace) -> int:
     """Print the findings. The exit code is 1 when a check fails; warnings do not count."""
     findings = asyncio.run(_run_checks(args))
     if args.json:
-        sys.stdout.writelines(json.dumps(asdict(finding)) + "\n" for finding in findings)
+        print_json_lines(asdict(finding) for finding in findings)
     else:
         _show(findings)
     return 1 if any(finding.status == "fail" for finding in findings) else 0
@@ -103,7 +97,7 @@ async def _check_servers(
     if ops_url:
         pending.append(_check_http(ops_url, "/readyz"))
     if not pending:
-        return [Finding("servers", "ok", f"none configured here (default {DEFAULT_HTTP})")]
+        return [Finding("servers", "ok", f"none configured here (default {DEFAULT_URL})")]
     return [finding for finding in await asyncio.gather(*pending) if finding is not None]
 
 

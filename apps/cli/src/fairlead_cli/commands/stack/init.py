@@ -15,29 +15,20 @@ from fairlead_cli.first_use.config_text import commented_text
 from fairlead_cli.first_use.found_provider import FoundProvider, find_keys, provider_address
 from fairlead_cli.first_use.local_servers import find_servers
 from fairlead_cli.first_use.trial_call import TrialAnswer, TrialFailed, call_once
+from fairlead_cli.json_output import print_json
+from fairlead_cli.options.stack import CONFIG_FILE
 from fairlead_cli.terminal import shorten, stderr_console, stdout_console
 from fairlead_schema.catalog import ModelRef
 from fairlead_service.config.configuration import Config
 from fairlead_service.presets.preset import PRESETS, suggest
 from fairlead_service.presets.preset_tables import model_table, suggest_model
 
-FILE: Final = Path("fairlead.toml")
 ANSWERS_MAX: Final = 3
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--config", type=Path, default=FILE, metavar="FILE", help="where to write (fairlead.toml)")
-    add("--provider", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
-    add("--model", metavar="MODEL", help="default: the provider's usual model")
-    add("--yes", action="store_true", help="ask nothing: take the first provider that is found")
-    add("--force", action="store_true", help="replace a file that exists")
-    add("--no-call", action="store_true", help="write the file without a call to the model")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the file only after the model has answered, so that a file means it works."""
-    out = stdout_console()
+    out = stderr_console() if args.json else stdout_console()
     file: Path = args.config
     if file.exists() and not args.force:
         raise CommandError(
@@ -49,12 +40,16 @@ def run(args: argparse.Namespace) -> int:
     text = commented_text(found, model)
     config = Config.model_validate(tomllib.loads(text))
     ref = ModelRef(provider_id=found.preset.name, id=model)
-    if not args.no_call:
-        answered = _answer_line(_try(config, found, ref))
-        out.print(f"[dim]asked[/]  {escape(model)}: {answered}", soft_wrap=True)
+    answer = None if args.no_call else _try(config, found, ref)
+    if answer is not None:
+        out.print(f"[dim]asked[/]  {escape(model)}: {_answer_line(answer)}", soft_wrap=True)
     _write(file, text)
     out.print(f"[dim]wrote[/]  {escape(str(file))}", soft_wrap=True)
-    option = "" if file == FILE else f" --config {file}"
+    if args.json:
+        cost = None if answer is None else answer.cost
+        print_json({"file": str(file), "model": f"{ref.provider_id}/{ref.id}", "cost": cost})
+        return 0
+    option = "" if file == CONFIG_FILE else f" --config {file}"
     out.print(f"\nNext: [bold]fairlead up{escape(option)}[/], and in another terminal:")
     out.print('      [bold]fairlead prompt "Say hello"[/]')
     return 0

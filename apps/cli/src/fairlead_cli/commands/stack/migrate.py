@@ -4,45 +4,28 @@ import argparse
 import asyncio
 import os
 from collections.abc import Mapping
-from typing import Final
 
 import psycopg
 
-from fairlead_cli.addresses import add_config, effective_config
+from fairlead_cli.addresses import effective_config
 from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.errors import CommandError, UsageError
+from fairlead_cli.json_output import print_json
+from fairlead_cli.options.stack import ADMIN_VARIABLE, ROLE_VARIABLES
 from fairlead_cli.terminal import stdout_console
 from fairlead_projector import database
 from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import migrate
 from fairlead_projector.roles import DatabaseLogins, create_roles, read_login
 
-# Addresses hold passwords, so they come from variables and never from the command line.
-ADMIN_VARIABLE: Final = "FAIRLEAD_DSN_ADMIN"
-ROLE_VARIABLES: Final = (
-    "FAIRLEAD_DSN_MIGRATOR",
-    "FAIRLEAD_DSN_PROJECTOR",
-    "FAIRLEAD_DSN_GATEWAY",
-)
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--create-roles",
-        action="store_true",
-        help=f"first create the roles in {', '.join(ROLE_VARIABLES)}, as {ADMIN_VARIABLE}",
-    )
-    add_config(parser)
-
 
 def run(args: argparse.Namespace) -> int:
     """Create the roles if asked, then apply the missing migrations. Safe to repeat."""
-    out = stdout_console()
+    names: list[str] = []
     try:
         if args.create_roles:
             logins = asyncio.run(_create_roles(os.environ))
-            names = ", ".join(login.name for login in logins)
-            out.print(f"roles: {names}", markup=False)
+            names = [login.name for login in logins]
             dsn = add_password(os.environ[ROLE_VARIABLES[0]])
         else:
             config = effective_config(args).postgres
@@ -53,6 +36,12 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(f"Postgres refused: {reason}; run `fairlead doctor`") from error
     except ProjectorError as error:
         raise CommandError(str(error)) from error
+    if args.json:
+        print_json({"migrated": True, "roles": names})
+        return 0
+    out = stdout_console()
+    if names:
+        out.print(f"roles: {', '.join(names)}", markup=False)
     out.print("the tables are up to date")
     return 0
 

@@ -1,9 +1,7 @@
 """`fairlead models`: the models that can be used here, with window, price and source."""
 
 import argparse
-import json
 import os
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +14,7 @@ from fairlead_cli.errors import CommandError
 from fairlead_cli.first_use.config_text import generated_text
 from fairlead_cli.first_use.found_provider import find_keys
 from fairlead_cli.first_use.local_servers import list_models
+from fairlead_cli.json_output import print_json_lines
 from fairlead_cli.terminal import stderr_console, stdout_console, table
 from fairlead_service.config.configuration import Config, load
 from fairlead_service.config.providers import ModelConfig, ProviderConfig
@@ -38,14 +37,6 @@ class UsableModel:
     missing: str | None = None
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("filter", nargs="?", default="", metavar="TEXT", help="only names with this text")
-    add("--all", action="store_true", help="also models that the file does not name")
-    add("--json", action="store_true", help="one model per line")
-    add("--config", type=Path, metavar="FILE", help="default: ./fairlead.toml, else found keys")
-
-
 def run(args: argparse.Namespace) -> int:
     config = _load(args.config)
     wanted = args.filter.lower()
@@ -57,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     for note in _servers_away(config):
         stderr_console().print(f"[yellow]![/] {escape(note)}", soft_wrap=True)
     if args.json:
-        sys.stdout.writelines(f"{json.dumps(asdict(model))}\n" for model in models)
+        print_json_lines(asdict(model) for model in models)
         return 0
     if not models:
         more = "" if args.all else "; --all lists every model that is known"

@@ -5,9 +5,8 @@ import asyncio
 import logging
 import signal
 from dataclasses import replace
-from pathlib import Path
 
-from fairlead_cli.addresses import add_config, effective_config
+from fairlead_cli.addresses import effective_config
 from fairlead_cli.errors import UsageError
 from fairlead_cli.nats_callout import FILE, Callout, parse_tenants
 from fairlead_eventlog.grants.callout import CALLOUT
@@ -21,19 +20,6 @@ from fairlead_service.logs import configure as configure_logs
 from fairlead_service.process_memory import keep_memory_private
 
 log = logging.getLogger(__name__)
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--nats-auth",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="the directory that `fairlead provision --nats-auth DIR --callout` wrote",
-    )
-    add("--nats", metavar="URL", help="default: as the configuration says")
-    add_config(parser)
 
 
 def run(args: argparse.Namespace) -> int:

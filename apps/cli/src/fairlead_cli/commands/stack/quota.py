@@ -2,20 +2,13 @@
 
 import argparse
 import asyncio
-import json
-import sys
 
 from pydantic import ValidationError
 
-from fairlead_cli.addresses import (
-    add_config,
-    add_gateway,
-    effective_config,
-    http_token,
-    http_url,
-)
-from fairlead_cli.client import open_client
+from fairlead_cli.addresses import effective_config
 from fairlead_cli.errors import CommandError
+from fairlead_cli.gateway import gateway_of, open_client
+from fairlead_cli.json_output import print_json
 from fairlead_cli.terminal import stdout_console, table
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.connect import connect
@@ -29,19 +22,11 @@ TIMEOUT_S = 5.0
 PRINCIPAL = "principal."
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--tenant", metavar="NAME", help="another tenant: ask the projector over NATS")
-    add("--json", action="store_true", help="one line of JSON")
-    add_gateway(parser)
-    add_config(parser)
-
-
 def run(args: argparse.Namespace) -> int:
     """Show every quota. Without `--tenant` the gateway answers for the caller's own tenant."""
     report = asyncio.run(_load_own(args) if args.tenant is None else _load_tenant(args))
     if args.json:
-        sys.stdout.write(json.dumps(report.wire()) + "\n")
+        print_json(report.wire())
         return 0
     grid = table("QUOTA", "USED", "ALLOWED", "")
     for name, use in named_uses(report):
@@ -72,8 +57,9 @@ def percent(use: QuotaUse) -> str:
 
 
 async def _load_own(args: argparse.Namespace) -> TenantUsageReport:
-    async with open_client(http_url(args), http_token(args)) as client:
-        return await client.tenant_usage()
+    async with open_client(gateway_of(args)) as client:
+        usage = await client.request("GET", "/api/tenant/usage")
+    return TenantUsageReport.model_validate(usage["data"])
 
 
 async def _load_tenant(args: argparse.Namespace) -> TenantUsageReport:

@@ -2,14 +2,14 @@
 
 import argparse
 import asyncio
-import os
 
 import psycopg
 from psycopg import errors
 
-from fairlead_cli.addresses import add_config, effective_config
+from fairlead_cli.addresses import effective_config
 from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.errors import CommandError
+from fairlead_cli.json_output import print_json
 from fairlead_cli.message_ids import restore_message_ids
 from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_eventlog.jetstream.connect import connect
@@ -17,17 +17,6 @@ from fairlead_projector.errors import WorkerDied
 from fairlead_projector.projection.rebuild import RebuildProgress, digest, rebuild
 from fairlead_projector.projection.workers.crew import Staffing
 from fairlead_service.config.configuration import Config
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add_config(parser)
-    parser.add_argument(
-        "--processes",
-        type=int,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="at most so many processes share the shards of a long log (as many as cores)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +34,10 @@ def run(args: argparse.Namespace) -> int:
             f"only the migrator may rebuild ({error.diag.message_primary}):"
             " set postgres.migrate_dsn to its address"
         ) from error
-    stdout_console().print(digest_text, markup=False)
+    if args.json:
+        print_json({"digest": digest_text})
+    else:
+        stdout_console().print(digest_text, markup=False)
     return 0
 
 

@@ -5,23 +5,12 @@ import asyncio
 import json
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 from fairlead_cli.embedded.ports import LOOPBACK, claim_port
 from fairlead_cli.errors import UsageError
 from fairlead_cli.sim.app import SimSettings
 from fairlead_cli.sim.scenario import BadScenario, load_scenarios
 from fairlead_cli.sim.server import serve
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--host", default=LOOPBACK, help=f"address to listen on ({LOOPBACK})")
-    add("--port", type=int, default=0, help="port to listen on (default: a free one)")
-    add("--scenarios", type=Path, metavar="FILE", help="named scripts, as TOML")
-    add("--seed", type=int, default=0, help="seed of everything random (0)")
-    add("--api-key", metavar="KEY", help="refuse requests without this key")
-    add("--json", action="store_true", help="print the address as one line of JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,22 +1,20 @@
 """`fairlead token`: creates, lists and revokes static keys in a keys file."""
 
 import argparse
-import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 from rich.markup import escape
 
-from fairlead_cli.addresses import add_config
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.errors import CommandError, UsageError
+from fairlead_cli.json_output import print_json
+from fairlead_cli.outcome import report
 from fairlead_cli.terminal import stderr_console, stdout_console, table
-from fairlead_schema.identity.scopes import ROLES, SCOPES
-from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_service.config.configuration import load
 from fairlead_service.identity.key_file import add_key, load_keys, revoke_key
 from fairlead_service.identity.keys import KeyEntry, mint_key
@@ -24,29 +22,6 @@ from fairlead_service.identity.watched_file import FileUnusable
 
 _LIFETIME: Final = re.compile(r"(\d{1,6})([mhd])")
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    create = actions.add_parser("create", help="make a key and print it, once")
-    add = create.add_argument
-    add("--role", action="append", default=[], choices=list(ROLES), help="repeatable")
-    add("--scope", action="append", default=[], choices=list(SCOPES), help="repeatable")
-    add("--tenant", default=DEFAULT_TENANT, help=f"default: {DEFAULT_TENANT}")
-    add("--name", default="", help="what the key is for")
-    add("--expires", metavar="WHEN", help="such as 30d, 12h, 90m or 2027-01-31T00:00:00Z")
-    add("--root", action="append", metavar="DIR", help="sessions only inside it; repeatable")
-    add("--agent", action="append", metavar="NAME", help="sessions only with it; repeatable")
-    add("--cost", type=float, metavar="USD", help="the largest budget of a session")
-    listing = actions.add_parser("list", help="list the keys of the file, without secrets")
-    listing.add_argument("--json", action="store_true", help="one line of JSON per key")
-    revoke = actions.add_parser("revoke", help="end a key at once")
-    revoke.add_argument("id", help="the part between the underscores of the key")
-    for action in (create, listing, revoke):
-        action.add_argument(
-            "--keys-file", type=Path, metavar="FILE", help="default: [auth] keys_file, else STATE"
-        )
-        add_config(action)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
             case "list":
                 _list(path, as_json=args.json)
             case _:
-                _revoke(path, args.id)
+                _revoke(path, args)
     except FileUnusable as error:
         raise CommandError(
             f"{error}: correct the file, or choose another with --keys-file"
@@ -98,6 +73,9 @@ def _create(path: Path, args: argparse.Namespace) -> None:
             f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
         ) from error
     add_key(path, entry)
+    if args.json:
+        print_json({"key": key, **_fields(entry), "file": str(path)})
+        return
     sys.stdout.write(f"{key}\n")
     notice = f"[dim]written to {escape(str(path))}; the key is shown only now[/]"
     stderr_console().print(notice, soft_wrap=True)
@@ -119,14 +97,17 @@ def _list(path: Path, *, as_json: bool) -> None:
     entries = load_keys(path).keys
     if as_json:
         for entry in entries:
-            fields = entry.model_dump(mode="json", exclude_none=True, exclude={"sha256"})
-            sys.stdout.write(json.dumps(fields) + "\n")
+            print_json(_fields(entry))
         return
     grid = table("ID", "NAME", "TENANT", "MAY", "STATE")
     for entry in entries:
         roles = ", ".join(entry.roles)
         grid.add_row(entry.id, escape(entry.name), entry.tenant, roles, _state(entry))
     stdout_console().print(grid)
+
+
+def _fields(entry: KeyEntry) -> dict[str, Any]:
+    return entry.model_dump(mode="json", exclude_none=True, exclude={"sha256"})
 
 
 def _state(entry: KeyEntry) -> str:
@@ -138,8 +119,9 @@ def _state(entry: KeyEntry) -> str:
     return f"{tense} {entry.expires:%Y-%m-%d %H:%M}"
 
 
-def _revoke(path: Path, key_id: str) -> None:
+def _revoke(path: Path, args: argparse.Namespace) -> None:
+    key_id = args.id
     entry = revoke_key(path, key_id, at=datetime.now(UTC))
     if entry is None:
         raise CommandError(f"{path} has no key {key_id}: see `fairlead token list`")
-    stderr_console().print(f"[dim]{escape(key_id)} is revoked[/]", soft_wrap=True)
+    report(args, f"{key_id} is revoked", id=key_id, revoked=True)

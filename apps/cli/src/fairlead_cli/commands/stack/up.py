@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from fairlead_cli.embedded.running_stack import RunningStack
-from fairlead_cli.embedded.services import SCALABLE
 from fairlead_cli.embedded.stack import Stack, StackPlan
 from fairlead_cli.errors import UsageError
 from fairlead_cli.first_use.found_provider import FoundProvider, find_keys
@@ -23,31 +22,6 @@ from fairlead_cli.terminal import ConsoleLogHandler, stderr_console, stdout_cons
 from fairlead_service.config.configuration import Config, load
 from fairlead_service.process_memory import keep_memory_private
 from fairlead_tools.shell.confinement import find_confinement
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--port", type=int, metavar="N", help="HTTP port (default 8420; 0 picks a free one)")
-    add("--state", type=Path, default=Path(".fairlead"), metavar="DIR", help="where data lives")
-    add("--config", type=Path, metavar="FILE", help="default: ./fairlead.toml when it exists")
-    add(
-        "--scale",
-        action="append",
-        default=[],
-        metavar="NAME=N",
-        help=f"how many processes of a service to run ({', '.join(SCALABLE)}); repeatable",
-    )
-    add(
-        "--nats-nodes",
-        type=int,
-        default=1,
-        metavar="N",
-        help="nats-servers: 1, or a cluster of 3 with three copies of every stream (default 1)",
-    )
-    add("--solo", action="store_true", help="all services in one process, for small machines")
-    add("--sim", action="store_true", help="start the simulated provider, no keys needed")
-    add("--open", action="store_true", help="serve this machine without a key")
-    add("--json", action="store_true", help="one line of JSON on standard output when ready")
 
 
 def run(args: argparse.Namespace) -> int:

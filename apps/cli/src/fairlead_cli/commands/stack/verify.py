@@ -13,13 +13,12 @@ from typing import Any, BinaryIO, Final
 from rich.console import Console
 
 from fairlead_cli import commits
-from fairlead_cli.addresses import add_config, effective_config
+from fairlead_cli.addresses import effective_config
 from fairlead_cli.commits import EncodedCommit
 from fairlead_cli.errors import CommandError, UsageError
 from fairlead_cli.export_file import is_export, verify_file
 from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import RecordError, claimed_seq, decode
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.checksum import ChecksumState, check_checksum
@@ -27,16 +26,6 @@ from fairlead_session.verify.verify import LogReading, Violation
 
 PROGRESS_EVERY: Final = 10_000
 CHANGED: Final = "the commit that ends here is not the one that was written"
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("session", metavar="SESSION|FILE", nargs="?", help="only this session, or an exported file")
-    add("--tenant", default=DEFAULT_TENANT, help="whose session it is")
-    add("--file", type=Path, metavar="FILE", help="verify an exported file instead of the log")
-    add("--export", type=Path, metavar="FILE", help="also write every commit read, one line each")
-    add("--json", action="store_true", help="one line of JSON per violation, and one at the end")
-    add_config(parser)
 
 
 def run(args: argparse.Namespace) -> int:

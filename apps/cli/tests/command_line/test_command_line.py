@@ -1,28 +1,28 @@
 """The command line: names of commands, options, exit codes, one line for a failure."""
 
 import argparse
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from fairlead_cli.__main__ import COMMANDS, CommandEntry, build_parser, main
-from fairlead_cli.commands.session import prompt
-from fairlead_cli.commands.session.prompt import parse_model
+from fairlead_cli import argument_parser
+from fairlead_cli.__main__ import main
+from fairlead_cli.command_table import COMMANDS
 from fairlead_cli.commands.stack.sim import parse_settings
 from fairlead_cli.commands.stack.up import build_plan, parse_scale
-from fairlead_cli.embedded.services import SCALABLE, complete_scale
+from fairlead_cli.embedded.service_names import SCALABLE
+from fairlead_cli.embedded.services import complete_scale
 from fairlead_cli.errors import UsageError
+from fairlead_cli.prompt_text import parse_model, read_options
 
 NOWHERE = "http://127.0.0.1:9"
 
 
 def parse(*argv: str) -> argparse.Namespace:
-    return build_parser(argv[0]).parse_args(argv)
+    return argument_parser.parse(argv)
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"bench"}))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_info:
         main([name, "--help"])
@@ -112,19 +112,6 @@ def test_help_offers_exactly_the_services_that_can_be_scaled(
         complete_scale({"gateway": 2})
 
 
-def test_loading_one_command_leaves_the_others_unloaded() -> None:
-    script = (
-        "import sys; from fairlead_cli.__main__ import build_parser; build_parser('cancel');"
-        "print([name for name in sys.modules if name.startswith('fairlead_cli.commands.')])"
-    )
-
-    output = subprocess.check_output([sys.executable, "-c", script], text=True)
-
-    assert output.strip() == str(
-        ["fairlead_cli.commands.session", "fairlead_cli.commands.session.cancel"]
-    )
-
-
 def test_a_model_is_named_with_its_provider() -> None:
     ref = parse_model("acme/models/fast")
 
@@ -137,31 +124,6 @@ def test_a_model_is_named_with_its_provider() -> None:
 def test_a_model_without_provider_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="PROVIDER/MODEL"):
         parse_model(text)
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["prompt", "hi"],
-        ["tail", "ses_x"],
-        ["tail", "ses_x", "--no-follow"],
-        ["sessions"],
-        ["explain", "ses_x"],
-        ["interrupt", "ses_x"],
-        ["resume", "ses_x"],
-        ["cancel", "ses_x", "msg_x"],
-        ["rename", "ses_x", "Mine"],
-    ],
-)
-def test_a_server_that_is_away_is_said_in_one_line(
-    argv: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = main([*argv, "--http", NOWHERE])
-
-    message = capsys.readouterr().err
-    assert code == 1
-    assert "fairlead up" in message
-    assert message.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -195,13 +157,11 @@ def test_options_of_a_prompt_are_read_from_the_command_line(tmp_path: Path) -> N
     """P-18: in a session that exists, model and agent hold for this prompt alone."""
     file = tmp_path / "schema.json"
     file.write_text('{"type": "object"}')
-    parser = argparse.ArgumentParser()
-    prompt.configure(parser)
     chosen = ["--model", "sim/fast", "--agent", "plan", "--tools", "read, grep"]
-    line = ["hi", *chosen, "--system", "Be brief.", "--schema", str(file)]
+    line = ["prompt", "hi", *chosen, "--system", "Be brief.", "--schema", str(file)]
 
-    inside = prompt.parse_options(parser.parse_args([*line, "--session", "ses_x"]))
-    new = prompt.parse_options(parser.parse_args([*line, "--tools", ""]))
+    inside = read_options(parse(*line, "--session", "ses_x"))
+    new = read_options(parse(*line, "--tools", ""))
 
     assert inside.wire() == {
         "system": "Be brief.",
@@ -211,14 +171,3 @@ def test_options_of_a_prompt_are_read_from_the_command_line(tmp_path: Path) -> N
         "schema": {"type": "object"},
     }
     assert (new.model, new.agent, new.tools) == (None, None, ())
-
-
-def test_a_command_that_is_not_installed_says_so(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(COMMANDS, "yodel", CommandEntry("session.yodel", "sing"))
-
-    code = main(["yodel"])
-
-    assert code == 1
-    assert "not part of this installation" in capsys.readouterr().err

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from fairlead_cli.answer import AnswerPiece
-from fairlead_cli.commands.session.prompt import AnswerPrinter
+from fairlead_cli.answer_printer import AnswerPrinter
 
 
 def print_pieces(*pieces: AnswerPiece) -> str:

@@ -1,0 +1,29 @@
+"""Prints the pieces of an answer as running text, with notes between them."""
+
+from rich.console import Console
+
+from fairlead_cli.answer import AnswerPiece
+
+
+class AnswerPrinter:
+    """Prints pieces as they come."""
+
+    def __init__(self, out: Console, notes: Console) -> None:
+        self._out = out
+        self._notes = notes
+        self._mid_line = False
+        self._kind = ""
+
+    def show(self, piece: AnswerPiece) -> None:
+        """Print one piece without waiting for the next."""
+        # The text may begin before the log has the end of the reasoning.
+        if self._mid_line and piece.kind != self._kind:
+            self._out.print()
+            self._mid_line = False
+        self._kind = piece.kind
+        if piece.kind != "note":
+            style = "dim italic" if piece.kind == "reasoning" else ""
+            self._out.print(piece.text, end="", style=style, markup=False, soft_wrap=True)
+            self._mid_line = not piece.text.endswith("\n")
+        elif piece.text:
+            self._notes.print(f"· {piece.text}", style="cyan", markup=False)

@@ -1,0 +1,109 @@
+"""The command line: a parser of every command that says what a misspelt word may have meant."""
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Final, NoReturn, cast
+
+from typing_extensions import override
+
+from fairlead_cli.command_table import COMMANDS
+from fairlead_cli.exit_codes import USAGE
+
+EPILOG: Final = """\
+start here:
+  fairlead demo                     nothing to install or configure
+  fairlead up                       uses the key that it finds; then, in another terminal:
+  fairlead prompt "Say hello"
+
+`fairlead COMMAND --help` lists the options of a command.
+"""
+
+
+class CommandLine(argparse.ArgumentParser):
+    """A parser whose mistakes are one line with a suggestion."""
+
+    @override
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
+
+    @override
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        choices = None if action.choices is None else [str(choice) for choice in action.choices]
+        if choices is None or value in choices:
+            super()._check_value(action, value)
+        else:
+            name = action.metavar or "/".join(action.option_strings) or action.dest
+            text = f"{name} {str(value)!r} is not known{_suggest(str(value), choices)}"
+            raise argparse.ArgumentError(None, text)
+
+    def unknown_words(self, words: Sequence[str]) -> NoReturn:
+        """End with the first word that no option takes."""
+        word, known = words[0], self._option_string_actions
+        if not word.startswith("-"):
+            self.error(f"{word!r} is one word too many: put a text with spaces in quotes")
+        self.error(f"no option {word}{_suggest(word.partition('=')[0], known)}")
+
+
+class _Version(argparse.Action):
+    """Prints the version. The metadata of packages is slow to load, so only this action does it."""
+
+    @override
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
+        version = import_module("importlib.metadata").version("fairlead")
+        parser.exit(message=f"fairlead {version}\n")
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Prints each command and its summary on one line."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=18, width=100)
+        # argparse leaves out the indentation when it measures the names of commands.
+        self._action_max_length = 18
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The arguments of one command. What is not understood ends the process with 2."""
+    command_name = next((word for word in arguments if not word.startswith("-")), None)
+    parser, commands = build_parsers(command_name)
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        commands[args.command].unknown_words(unknown)
+    return args
+
+
+def build_parsers(only: str | None) -> tuple[CommandLine, dict[str, CommandLine]]:
+    """A parser of all commands, and that of each. Only the chosen command has its options."""
+    parser = CommandLine(
+        prog="fairlead",
+        description="A durable, distributed session runtime for AI agents.",
+        epilog=EPILOG,
+        formatter_class=_Help,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    parsers = {}
+    for name, (_module, summary) in COMMANDS.items():
+        description = f"{summary[0].upper()}{summary[1:]}."
+        parsers[name] = commands.add_parser(
+            name, help=summary, description=description, allow_abbrev=False
+        )
+        if name == only:
+            configure(name, parsers[name])
+    return parser, parsers
+
+
+def configure(name: str, parser: argparse.ArgumentParser) -> None:
+    """Add the options of a command. Its own module stays unloaded: help is quick."""
+    group, _, function = COMMANDS[name].module.partition(".")
+    options = import_module(f"fairlead_cli.options.{group}")
+    add = cast("Callable[[argparse.ArgumentParser], None]", getattr(options, function))
+    add(parser)
+
+
+def _suggest(word: str, known: Iterable[str]) -> str:
+    close = get_close_matches(word, list(known), n=2, cutoff=0.6)
+    return f": did you mean {' or '.join(close)}?" if close else ""

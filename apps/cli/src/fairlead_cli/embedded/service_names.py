@@ -1,0 +1,7 @@
+"""The names of the services of a stack."""
+
+from typing import Final
+
+SCALABLE: Final = ("ingest", "projector", "tools", "runner")
+# One gateway holds the HTTP port.
+SERVICES: Final = (*SCALABLE, "gateway")

@@ -1,0 +1,140 @@
+"""A client of the gateway for the length of a command. What it raises becomes a sentence that helps."""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, TypeVar
+
+import httpx
+from pydantic import ValidationError
+
+from fairlead_cli.errors import (
+    AccessRefused,
+    CommandError,
+    OtherRelease,
+    ServerRefused,
+    Unreachable,
+    UsageError,
+)
+from fairlead_client.async_client.client import AsyncFairlead
+from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_client.errors import (
+    ClientError,
+    MalformedAnswer,
+    NotFairlead,
+    ServerAway,
+    TokenUnavailable,
+)
+from fairlead_client.local_stack import Gateway, find_gateway
+from fairlead_schema.errors import (
+    Forbidden,
+    InvalidRequest,
+    Refused,
+    SessionNotFound,
+    Unauthorized,
+)
+
+Result = TypeVar("Result")
+PATIENCE_S: Final = 1.0
+"""A person waits: a server that is away for longer is away."""
+_SCHEMES: Final = ("http://", "https://")
+
+
+def run_with_client(
+    args: argparse.Namespace, work: Callable[[AsyncFairlead], Awaitable[Result]]
+) -> Result:
+    """Do the work of a command with a client of the gateway that the arguments name."""
+
+    async def run() -> Result:
+        async with open_client(gateway_of(args)) as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+def run_with_connection(
+    args: argparse.Namespace, work: Callable[[AsyncHttpConnection], Awaitable[Result]]
+) -> Result:
+    """Do the work of a command with requests that the client has no method for."""
+
+    async def run() -> Result:
+        async with open_connection(gateway_of(args)) as connection:
+            return await work(connection)
+
+    return asyncio.run(run())
+
+
+def gateway_of(args: argparse.Namespace) -> Gateway:
+    """The gateway that the arguments name. Raises UsageError."""
+    gateway = find_gateway(args.http, args.token, state=args.state)
+    if not gateway.url.startswith(_SCHEMES):
+        raise UsageError(f"--http {gateway.url}: write it as http://{gateway.url}")
+    if isinstance(gateway.token, str) and not gateway.token.isascii():
+        raise UsageError("the token has characters that no token has: copy it again")
+    return gateway
+
+
+@asynccontextmanager
+async def open_client(gateway: Gateway) -> AsyncIterator[AsyncFairlead]:
+    """A client for the length of a block."""
+    with explain_errors(gateway.url):
+        async with AsyncFairlead(gateway.url, token=gateway.token, patience_s=PATIENCE_S) as client:
+            yield client
+
+
+@asynccontextmanager
+async def open_connection(gateway: Gateway) -> AsyncIterator[AsyncHttpConnection]:
+    """Requests of any kind for the length of a block."""
+    connection = AsyncHttpConnection(gateway.url, gateway.token, patience_s=PATIENCE_S)
+    with explain_errors(gateway.url):
+        try:
+            yield connection
+        finally:
+            await connection.aclose()
+
+
+@contextmanager
+def explain_errors(url: str) -> Iterator[None]:
+    """Turn what the client raises into errors of commands."""
+    try:
+        yield
+    except Refused as refusal:
+        raise refusal_error(refusal) from refusal
+    except ServerAway as error:
+        raise Unreachable(url) from error
+    except TokenUnavailable as error:
+        raise AccessRefused(401, str(error)) from error
+    except httpx.InvalidURL as error:
+        raise UsageError(f"--http {url}: {error}") from error
+    except NotFairlead as error:
+        raise OtherRelease(url, str(error)) from error
+    except (MalformedAnswer, ValidationError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise OtherRelease(url, reason) from error
+    except ClientError as error:
+        raise CommandError(str(error)) from error
+
+
+def refusal_error(refusal: Refused) -> ServerRefused:
+    """The error of a refusal: its message, and what a person in a terminal can do."""
+    kind = AccessRefused if isinstance(refusal, Unauthorized | Forbidden) else ServerRefused
+    hint = _hint(refusal)
+    message = refusal.body.message + (f" ({hint})" if hint else "")
+    return kind(refusal.status, message, refusal.body.tag)
+
+
+def _hint(refusal: Refused) -> str | None:
+    match refusal:
+        case Unauthorized():
+            return "name a key with --token or $FAIRLEAD_TOKEN"
+        case Forbidden():
+            return "an operator makes keys: `fairlead token create`"
+        case SessionNotFound():
+            return "`fairlead sessions` lists those that exist"
+        case InvalidRequest() if refusal.body.field == "sessionID":
+            return "an id begins with ses: `fairlead sessions` lists them"
+        case InvalidRequest() if "route" in refusal.body.message:
+            return "the server is of another release: compare `fairlead --version`"
+        case _:
+            return None

@@ -1,0 +1,253 @@
+"""Mistakes and absent servers: one line that helps, the promised exit code, never a traceback."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from fairlead_cli.__main__ import main
+from fairlead_cli.exit_codes import (
+    DEFECT,
+    FAILED,
+    MEANINGS,
+    NO_ACCESS,
+    NO_SERVER,
+    REFUSED,
+    USAGE,
+)
+from fairlead_schema.errors import (
+    Forbidden,
+    InvalidRequest,
+    Refused,
+    SessionNotFound,
+    Unauthorized,
+)
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """Answers every request with what the test set."""
+
+    status, mime, body = 200, "application/json", b"{}"
+
+    def _answer(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", "0")))
+        self.send_response(self.status)
+        self.send_header("content-type", self.mime)
+        self.send_header("content-length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - the names of the base class
+
+    @override
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class AnsweringServer:
+    """A server on a real socket with one answer for everything."""
+
+    def __init__(self, url: str, handler: type[_Answers]) -> None:
+        self.url = url
+        self._handler = handler
+
+    def answer(self, body: Any, status: int = 200, mime: str = "application/json") -> None:  # noqa: ANN401
+        self._handler.body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self._handler.status, self._handler.mime = status, mime
+
+    def refuse(self, refusal: Refused) -> None:
+        self.answer(refusal.body.wire(), refusal.status)
+
+
+@pytest.fixture
+def server() -> Iterator[AnsweringServer]:
+    handler = type("Answers", (_Answers,), {})
+    listening = HTTPServer(("127.0.0.1", 0), handler)
+    thread = Thread(target=listening.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield AnsweringServer(f"http://127.0.0.1:{listening.server_port}", handler)
+    listening.shutdown()
+    listening.server_close()
+    thread.join()
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1, message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("argv", "meant"),
+    [
+        (["sesions"], "did you mean sessions?"),
+        (["prmpt", "hi"], "did you mean prompt?"),
+        (["sessions", "--jsno"], "did you mean --json?"),
+        (["token", "creat"], "did you mean create?"),
+        (["completion", "zhs"], "did you mean zsh"),
+        (["rename", "ses_x", "two", "words"], "put a text with spaces in quotes"),
+        (["xyzzy"], "see `fairlead --help`"),
+    ],
+)
+def test_a_misspelt_word_gets_a_suggestion_and_2(
+    argv: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        main(argv)
+
+    assert exit_info.value.code == USAGE
+    assert meant in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["prompt", "hi"], ["tail", "ses_x"], ["tail", "ses_x", "--no-follow"], ["undo", "ses_x"]],
+)
+def test_a_server_that_is_away_is_said_in_one_line(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main([*argv, "--http", NOWHERE])
+
+    assert code == NO_SERVER
+    assert "fairlead up" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code", "words"),
+    [
+        (SessionNotFound("ses_x"), REFUSED, "`fairlead sessions` lists"),
+        (Unauthorized("The token is expired: ask for a new one"), NO_ACCESS, "--token"),
+        (Forbidden("Needs session:write"), NO_ACCESS, "fairlead token create"),
+        (InvalidRequest("No such route: /api/session/ses_x"), REFUSED, "another release"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Refused) else "",
+)
+def test_a_refusal_says_what_a_person_can_do(
+    server: AnsweringServer,
+    capsys: pytest.CaptureFixture[str],
+    refusal: Refused,
+    code: int,
+    words: str,
+) -> None:
+    server.refuse(refusal)
+
+    assert main(["explain", "ses_x", "--http", server.url]) == code
+    message = one_line(capsys)
+    assert refusal.body.message in message
+    assert words in message
+
+
+def test_a_failure_is_json_for_programs(
+    server: AnsweringServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.refuse(SessionNotFound("ses_x"))
+
+    assert main(["inbox", "ses_x", "--json", "--http", server.url]) == REFUSED
+
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    error = json.loads(printed.err)["error"]
+    assert (error["exit"], error["tag"]) == (REFUSED, "SessionNotFoundError")
+
+
+@pytest.mark.parametrize(
+    ("body", "mime"),
+    [(b"<html>hello</html>", "text/html"), (b"{", "application/json"), ({"data": [{"id": 1}]}, "")],
+    ids=["a web page", "broken JSON", "sessions of a newer release"],
+)
+def test_a_server_that_speaks_another_language_is_no_traceback(
+    server: AnsweringServer, capsys: pytest.CaptureFixture[str], body: object, mime: str
+) -> None:
+    server.answer(body, mime=mime or "application/json")
+
+    assert main(["sessions", "--http", server.url]) == NO_SERVER
+    assert "fairlead --version" in one_line(capsys)
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8420", "http://[::bad"])
+def test_an_address_that_is_none_is_a_mistake_of_the_caller(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sessions", "--http", url]) == USAGE
+    assert "--http" in one_line(capsys)
+
+
+def test_what_is_no_session_id_is_said_before_anything_is_sent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["rename", "my session", "title", "--http", NOWHERE]) == REFUSED
+    assert "an id begins with ses" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"caf\xe9", "not UTF-8 (byte 4)"),
+        (b"", "the prompt is empty"),
+        (b"x" * (512 * 1024 + 1), "--file"),
+    ],
+)
+def test_standard_input_that_is_no_prompt_is_a_mistake_of_the_caller(
+    text: bytes,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+
+    assert main(["prompt", "--http", NOWHERE]) == USAGE
+    assert words in one_line(capsys)
+
+
+def test_an_attachment_that_cannot_be_read_is_said_before_a_session_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = str(tmp_path / "missing.png")
+
+    assert main(["prompt", "hi", "--file", missing, "--http", NOWHERE]) == USAGE
+    assert "No such file" in one_line(capsys)
+
+
+def test_an_argument_of_broken_characters_is_a_mistake_of_the_caller() -> None:
+    command = [os.fsencode(sys.executable), b"-m", b"fairlead_cli", b"prompt", b"caf\xe9"]
+
+    process = subprocess.run(command, capture_output=True, check=False)
+
+    assert process.returncode == USAGE
+    assert b"argument 2 (caf?) is not UTF-8" in process.stderr
+
+
+def test_a_defect_is_one_line_unless_somebody_wants_the_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fairlead_cli.commands.session.sessions", None)
+    assert main(["sessions"]) == DEFECT
+    assert "FAIRLEAD_TRACEBACK=1" in one_line(capsys)
+
+    monkeypatch.setenv("FAIRLEAD_TRACEBACK", "1")
+    with pytest.raises(ModuleNotFoundError):
+        main(["sessions"])
+
+
+def test_every_exit_code_that_an_error_has_is_in_the_table() -> None:
+    import fairlead_cli.errors as module  # noqa: PLC0415 - all its classes are looked at
+
+    codes = {
+        kind.exit_code
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, module.CommandError)
+    }
+
+    assert codes == {FAILED, USAGE, NO_SERVER, REFUSED, NO_ACCESS}
+    assert codes < MEANINGS.keys()
