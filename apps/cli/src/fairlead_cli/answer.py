@@ -25,7 +25,7 @@ class AnswerFold:
     def __init__(self, message_id: str) -> None:
         self._message_id = message_id
         self._prompt_promoted = False
-        self._printed_length: dict[str, int] = {}
+        self._printed: dict[str, str] = {}
 
     def take(self, event: ReceivedEvent) -> list[AnswerPiece]:
         """The pieces that this event adds."""
@@ -49,15 +49,17 @@ class AnswerFold:
     def _add(self, data: dict[str, Any], kind: PartKind) -> list[AnswerPiece]:
         """The text of a fragment. The client hands each character out once."""
         part = _part(data, kind)
-        self._printed_length[part] = self._printed_length.get(part, 0) + len(data["delta"])
+        self._printed[part] = self._printed.get(part, "") + data["delta"]
         return [AnswerPiece(kind, data["delta"])]
 
     def _complete(self, data: dict[str, Any], kind: PartKind) -> list[AnswerPiece]:
-        """What no fragment has shown of a text that is complete."""
-        part, text = _part(data, kind), data["text"]
-        length = self._printed_length.get(part, 0)
-        self._printed_length[part] = max(length, len(text))
-        return [AnswerPiece(kind, text[length:])] if len(text) > length else []
+        """What no fragment has shown of a text that is complete. After a lost fragment: all of it."""
+        text: str = data["text"]
+        printed = self._printed.pop(_part(data, kind), "")
+        if text.startswith(printed):
+            rest = text[len(printed) :]
+            return [AnswerPiece(kind, rest)] if rest else []
+        return [_BREAK, AnswerPiece(kind, text)]
 
 
 _BREAK: Final = AnswerPiece("note", "")

@@ -16,7 +16,6 @@ COMMANDS: Final = {
     "demo": CommandEntry("stack.demo", "see a stack, a session, an answer and its log in a minute"),
     "models": CommandEntry("stack.models", "list the models that can be used"),
     "prompt": CommandEntry("session.prompt", "send a prompt and watch the answer"),
-    "top": CommandEntry("session.top", "watch sessions, asks, rates and cost, and act on them"),
     "shell": CommandEntry("session.shell", "run a command of your own in a session's location"),
     "tail": CommandEntry("session.tail", "follow the events of a session"),
     "sessions": CommandEntry("session.sessions", "list sessions"),

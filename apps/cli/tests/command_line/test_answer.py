@@ -45,6 +45,16 @@ def test_a_text_whose_last_fragments_were_lost_is_completed_by_its_end() -> None
     assert so_far + remaining == "Hello, world"
 
 
+def test_after_a_lost_fragment_the_whole_text_is_shown_again() -> None:
+    answer = promoted_answer()
+    answer.take(event("text.delta", **TEXT, delta="Hello, "))
+    answer.take(event("text.delta", **TEXT, delta="ld"))
+
+    end = answer.take(event("text.ended", **TEXT, text="Hello, world"))
+
+    assert [piece.text for piece in end] == ["", "Hello, world", ""]
+
+
 def test_what_was_said_before_our_prompt_is_not_its_answer() -> None:
     assert AnswerFold(MINE).take(event("text.ended", **TEXT, text="old")) == []
 

@@ -12,21 +12,29 @@ from fairlead_cli.json_output import print_json
 from fairlead_cli.terminal import shorten, stdout_console
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.received_event import ReceivedEvent
-from fairlead_schema.public_events import PREFIX
+from fairlead_schema.events import BY_TYPE
+from fairlead_schema.public_events import PREFIX, client_type
 
 _HIDDEN: Final = frozenset({"timestamp", "sessionID"})
+
+NOTICES: Final = frozenset(
+    client_type(kind.type, notice=True) for kind in BY_TYPE.values() if kind.visibility == "notice"
+)
 
 
 def run(args: argparse.Namespace) -> int:
     async def tail(client: AsyncFairlead) -> None:
         out = stdout_console()
+        # Only the stream with notices says that somebody erased the session.
         source = (
-            client.follow(args.session, after=args.after, live=False)
+            client.follow(args.session, after=args.after)
             if args.follow
             else client.events(args.session, after=args.after)
         )
         async with aclosing(source) as events:
             async for event in events:
+                if event.is_live or event.type in NOTICES:
+                    continue
                 if args.json:
                     print_json(envelope(args.session, event))
                 else:

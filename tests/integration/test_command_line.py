@@ -1,0 +1,224 @@
+"""The commands against a stack: what they send, what they print, and the shape of their JSON."""
+
+import asyncio
+import io
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from fairlead_cli.__main__ import main
+from fairlead_cli.exit_codes import NO_ACCESS, REFUSED
+from fairlead_testing.stack import Stack
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+GOLDEN = Path(__file__).parent / "command_line/json_shapes.json"
+SLOW = "[[sim: answer='slow' chunks=40 delay_ms=500]] go"
+ASK = """[[sim: tool=read args='{"path": ".env"}' ; answer='I have read it.']]"""
+TIMEOUT_S = 30.0
+
+
+class Printed(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """Runs commands in this process, in a thread of their own, as a person would."""
+
+    up: Stack
+    place: Path
+
+    async def run(self, *argv: str, stdin: bytes = b"", token: str | None = None) -> Printed:
+        key = token or self.up.up.token or ""
+        line = [*argv, "--http", self.up.up.http, "--token", key]
+        return await asyncio.to_thread(_run, line, stdin)
+
+    async def json(self, *argv: str, stdin: bytes = b"") -> list[Any]:
+        """The lines of a command that succeeds. Nothing goes to standard error."""
+        printed = await self.run(*argv, "--json", stdin=stdin)
+        assert (printed.code, printed.err) == (0, ""), printed
+        return printed.lines
+
+    async def asking_session(self) -> str:
+        """A session that waits for a permission."""
+        (self.place / ".env").write_text("COLOUR=blue\n")
+        session = await self.up.client.create(directory=str(self.place))
+        await self.up.client.prompt(session, ASK)
+        await self.up.until(session.id, "permission.asked")
+        return session.id
+
+
+def _run(argv: list[str], stdin: bytes) -> Printed:
+    out, err = io.StringIO(), io.StringIO()
+    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(stdin))
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main(argv)
+    finally:
+        sys.stdin = before
+    return Printed(code, out.getvalue(), err.getvalue())
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def terminal(up: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Terminal]:
+    place = tmp_path_factory.mktemp("work")
+    for parent in (place, *place.parents[:2]):
+        parent.chmod(0o755)
+    yield Terminal(up, place)
+
+
+def shape(value: Any) -> Any:  # noqa: ANN401
+    """The keys and types of JSON. A list has the shape of its first item."""
+    match value:
+        case dict():
+            return {key: shape(value[key]) for key in sorted(value)}
+        case list():
+            return [shape(value[0])] if value else []
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "number"
+        case None:
+            return "null"
+        case _:
+            return "string"
+
+
+async def test_a_prompt_comes_from_standard_input_with_files(terminal: Terminal) -> None:
+    """P-23: words, a pipe and attachments make one prompt."""
+    (terminal.place / "notes.txt").write_text("the sky is green\n")
+    (terminal.place / "dot.txt").write_text("twice\n")
+    files = [str(terminal.place / name) for name in ("notes.txt", "dot.txt")]
+
+    piped = await terminal.json(
+        "prompt", "Look:", "-", "--file", files[0], "--file", files[1], stdin="naïve\n".encode()
+    )
+
+    answer = piped[0]
+    assert answer["finish"] == "stop"
+    prompted = [
+        recorded.event
+        for recorded in await terminal.up.events(answer["session"])
+        if recorded.event.type == "prompt.admitted"
+    ]
+    prompt: Any = prompted[0]
+    assert prompt.prompt.text == "Look:\n\nnaïve"
+    assert [file.name for file in prompt.prompt.files] == ["notes.txt", "dot.txt"]
+    assert all(file.mime == "text/plain" for file in prompt.prompt.files)
+
+    alone = await terminal.run("prompt", "--session", answer["session"], stdin=b"only a pipe\n")
+    assert alone.code == 0
+    assert "only a pipe" in alone.out, alone
+
+
+async def test_an_answer_with_a_schema_is_an_object(terminal: Terminal) -> None:
+    """P-18."""
+    schema = terminal.place / "schema.json"
+    schema.write_text(
+        json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
+    )
+
+    (answer,) = await terminal.json("prompt", "a number", "--schema", str(schema))
+
+    assert isinstance(answer["output"]["n"], int)
+
+
+async def test_a_repeated_prompt_with_an_id_runs_once(terminal: Terminal) -> None:
+    """A-21: a script may repeat its command."""
+    session = await terminal.up.session()
+    line = ("prompt", "once", "--session", session, "--id", "msg_cli_once")
+
+    first, again = [(await terminal.json(*line))[0] for _ in range(2)]
+
+    assert first == again
+    log = await terminal.up.events(session)
+    assert [item.event.type for item in log].count("prompt.admitted") == 1
+
+
+async def test_a_failed_turn_is_one_line_and_exit_1(terminal: Terminal) -> None:
+    failed = await terminal.run("prompt", "[[sim: status=400]] no", "--json")
+
+    assert failed.code == 1
+    assert "error" in failed.lines[0]
+    assert failed.err.count("\n") == 1
+
+
+async def test_a_wrong_key_and_a_missing_session_have_their_exit_codes(terminal: Terminal) -> None:
+    wrong = await terminal.run("sessions", token="fl_wrong_key")  # noqa: S106
+    missing = await terminal.run("tail", "ses_missing")
+
+    assert (wrong.code, missing.code) == (NO_ACCESS, REFUSED)
+    assert "--token" in wrong.err
+    assert "fairlead sessions" in missing.err
+
+
+async def test_a_session_that_is_deleted_while_it_is_tailed_ends_the_tail(
+    terminal: Terminal,
+) -> None:
+    session = await terminal.up.session()
+    tail = asyncio.create_task(terminal.run("tail", session))
+    await asyncio.sleep(1)
+
+    await terminal.up.http.delete(f"/api/session/{session}?purge=true")
+    ended = await asyncio.wait_for(tail, TIMEOUT_S)
+
+    assert ended.code == REFUSED
+    assert "Session not found" in ended.err
+
+
+async def test_the_json_of_every_command_keeps_its_shape(terminal: Terminal) -> None:
+    """You may add keys. A changed or missing key breaks programs: docs/guide/cli.md promises it."""
+    up, file = terminal.up, str(terminal.place / "out.jsonl")
+    shapes: dict[str, Any] = {}
+
+    async def note(*argv: str, name: str | None = None) -> list[Any]:
+        lines = await terminal.json(*argv)
+        shapes[name or argv[0]] = shape(lines[0])
+        return lines
+
+    (answer,) = await note("prompt", "Say hello")
+    session = answer["session"]
+    for argv in (
+        ("shell", session, "echo hi"),
+        ("tail", session, "--no-follow"),
+        ("sessions", "--limit", "1"),
+        ("explain", session),
+        ("cost",),
+        ("rename", session, "Mine"),
+        ("undo", session),
+        ("redo", session),
+        ("quota",),
+        ("export", session, "-o", file),
+        ("import", file, "--check", "--id", "ses_cli_copy"),
+    ):
+        await note(*argv)
+    await note("cost", session, name="cost SESSION")
+
+    asking = await terminal.asking_session()
+    (request,) = [ask for ask in await note("asks") if ask["sessionID"] == asking]
+    await note("reply", request["id"], "once")
+
+    busy = await up.session()
+    await up.client.prompt(busy, SLOW)
+    await up.until(busy, "attempt.dispatched")
+    queued = await up.client.prompt(busy, "later", delivery="queue")
+    for argv in (("inbox", busy), ("cancel", busy, queued.id), ("interrupt", busy)):
+        await note(*argv)
+    await note("resume", busy)
+
+    assert shapes == json.loads(GOLDEN.read_text())
