@@ -5,7 +5,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from fairlead_cli.addresses import effective_config

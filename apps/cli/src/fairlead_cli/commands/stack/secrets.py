@@ -2,7 +2,6 @@
 
 import argparse
 from datetime import UTC, datetime
-from pathlib import Path
 
 from fairlead_cli.deployment.secrets_directory import (
     DEFAULT_HOSTS,
