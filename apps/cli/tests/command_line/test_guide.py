@@ -70,7 +70,7 @@ def test_a_completion_script_is_a_script_of_its_shell(shell: str) -> None:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("fairlead se", ["sessions"]),
+        ("fairlead ses", ["sessions"]),
         ("fairlead prompt --sch", ["--schema"]),
         ("fairlead token re", ["revoke"]),
         ("fairlead completion f", ["fish"]),
