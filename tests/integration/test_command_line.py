@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from fairlead_cli.__main__ import main
-from fairlead_cli.exit_codes import NO_ACCESS, REFUSED
+from fairlead_cli.command_line.exit_codes import NO_ACCESS, REFUSED
 from fairlead_testing.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]

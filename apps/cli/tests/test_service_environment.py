@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.embedded.service_environment import common_environment, service_environment
-from fairlead_cli.embedded.service_names import SERVICES
+from fairlead_cli.service_names import SERVICES
 from fairlead_service.config.configuration import Config, load
 
 CONFIG = """

@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 from fairlead_cli.embedded import child_process
-from fairlead_cli.embedded.service_names import SERVICES
 from fairlead_cli.embedded.stack import run_stack
 from fairlead_cli.gateway import open_client
+from fairlead_cli.service_names import SERVICES
 from fairlead_client.local_stack import Gateway
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]

@@ -49,7 +49,7 @@ async def take(
 @settings(max_examples=8, deadline=None)
 @given(cuts=st.lists(st.integers(0, 5_000), min_size=1, max_size=3))
 async def test_a_stream_that_breaks_anywhere_loses_and_repeats_nothing(cuts: list[int]) -> None:
-    """H-30: every connection after the first one may send again what the client has."""
+    """H-30, P-32: every connection after the first one may send again what the client has."""
     whole = [event(seq) for seq in (1, 2, 4, 5, 9, 10)]
     answer = stream(*whole)
     async with scripted_gateway() as gateway:
@@ -181,7 +181,7 @@ async def test_a_long_event_is_read_whole(gateway: ScriptedGateway) -> None:
 
 
 async def test_events_end_where_the_log_ends(gateway: ScriptedGateway) -> None:
-    """H-30: also if the connection breaks before that."""
+    """H-30, P-32: also if the connection breaks before that."""
     gateway.script(EVENT, stream(event(1), event(2)), stream(event(3), CAUGHT_UP, event(4)))
     async with AsyncFairlead(gateway.url) as fairlead:
         taken = [received.seq async for received in fairlead.events("ses_a")]

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final, Protocol, cast
 
-from fairlead_cli.argument_parser import parse
-from fairlead_cli.command_table import COMMANDS
+from fairlead_cli.command_line.argument_parser import parse
+from fairlead_cli.command_line.command_table import COMMANDS
+from fairlead_cli.command_line.exit_codes import DEFECT, FAILED, INTERRUPTED
 from fairlead_cli.errors import CommandError, UsageError
-from fairlead_cli.exit_codes import DEFECT, FAILED, INTERRUPTED
 
 TRACEBACK_VARIABLE: Final = "FAIRLEAD_TRACEBACK"
 _LIBRARY_ERRORS: Final = (

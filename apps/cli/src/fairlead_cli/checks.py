@@ -10,10 +10,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from fairlead_cli.embedded import nats, ports
 from fairlead_cli.embedded.postgres import server as postgres
-from fairlead_cli.embedded.service_names import SERVICES
 from fairlead_cli.embedded.services import SOLO
 from fairlead_cli.embedded.state_directory import DISK_FREE_MB_MIN
 from fairlead_cli.errors import BinaryMissing
+from fairlead_cli.service_names import SERVICES
 from fairlead_eventlog.condition.stream_sizes import ALARM_SHARE, StreamSize
 from fairlead_eventlog.errors import (
     CredentialsRefused,

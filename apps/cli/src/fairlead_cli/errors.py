@@ -17,7 +17,7 @@ CommandError
 from pathlib import Path
 from typing import Final
 
-from fairlead_cli.exit_codes import FAILED, NO_ACCESS, NO_SERVER, REFUSED, USAGE
+from fairlead_cli.command_line.exit_codes import FAILED, NO_ACCESS, NO_SERVER, REFUSED, USAGE
 
 LINE_LENGTH_MAX: Final = 400
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead_cli.answer import AnswerFold, AnswerPiece
+from fairlead_cli.prompts.answer import AnswerFold, AnswerPiece
 from fairlead_client.received_event import ReceivedEvent
 
 MINE = "msg_mine"

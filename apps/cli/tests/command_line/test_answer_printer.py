@@ -4,8 +4,8 @@ import io
 
 from rich.console import Console
 
-from fairlead_cli.answer import AnswerPiece
-from fairlead_cli.answer_printer import AnswerPrinter
+from fairlead_cli.prompts.answer import AnswerPiece
+from fairlead_cli.prompts.answer_printer import AnswerPrinter
 
 
 def print_pieces(*pieces: AnswerPiece) -> str:

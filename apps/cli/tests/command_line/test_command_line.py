@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli import argument_parser
 from fairlead_cli.__main__ import main
-from fairlead_cli.command_table import COMMANDS
+from fairlead_cli.command_line import argument_parser
+from fairlead_cli.command_line.command_table import COMMANDS
 from fairlead_cli.commands.stack.sim import parse_settings
 from fairlead_cli.commands.stack.up import build_plan, parse_scale
-from fairlead_cli.embedded.service_names import SCALABLE
 from fairlead_cli.embedded.services import complete_scale
 from fairlead_cli.errors import UsageError
-from fairlead_cli.prompt_text import parse_model, read_options
+from fairlead_cli.prompts.prompt_text import parse_model, read_options
+from fairlead_cli.service_names import SCALABLE
 
 NOWHERE = "http://127.0.0.1:9"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli.argument_parser import build_parsers, configure
-from fairlead_cli.command_table import COMMANDS
-from fairlead_cli.completion import SCRIPTS, command_words
-from fairlead_cli.exit_codes import MEANINGS
+from fairlead_cli.command_line.argument_parser import build_parsers, configure
+from fairlead_cli.command_line.command_table import COMMANDS
+from fairlead_cli.command_line.completion import SCRIPTS, command_words
+from fairlead_cli.command_line.exit_codes import MEANINGS
 
 ROOT = Path(__file__).parents[4]
 GUIDE = (ROOT / "docs/guide/cli.md").read_text()

@@ -15,7 +15,7 @@ import pytest
 from typing_extensions import override
 
 from fairlead_cli.__main__ import main
-from fairlead_cli.exit_codes import (
+from fairlead_cli.command_line.exit_codes import (
     DEFECT,
     FAILED,
     MEANINGS,
@@ -231,7 +231,7 @@ def test_an_argument_of_broken_characters_is_a_mistake_of_the_caller() -> None:
 def test_a_defect_is_one_line_unless_somebody_wants_the_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "fairlead_cli.commands.session.sessions", None)
+    monkeypatch.setitem(sys.modules, "fairlead_cli.commands.overview.sessions", None)
     assert main(["sessions"]) == DEFECT
     assert "FAIRLEAD_TRACEBACK=1" in one_line(capsys)
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from fairlead_cli.command_table import COMMANDS
+from fairlead_cli.command_line.command_table import COMMANDS
 
 HEAVY = {
     "aiohttp",
@@ -46,10 +46,11 @@ def test_the_help_loads_nothing_but_the_list_of_commands() -> None:
     assert own == {
         "fairlead_cli",
         "fairlead_cli.__main__",
-        "fairlead_cli.argument_parser",
-        "fairlead_cli.command_table",
+        "fairlead_cli.command_line",
+        "fairlead_cli.command_line.argument_parser",
+        "fairlead_cli.command_line.command_table",
         "fairlead_cli.errors",
-        "fairlead_cli.exit_codes",
+        "fairlead_cli.command_line.exit_codes",
     }
 
 
@@ -70,5 +71,6 @@ def test_a_command_that_speaks_to_a_gateway_loads_no_server_and_no_other_command
 
     assert "fairlead_client" in modules
     assert modules & FAR == set()
-    commands = {name for name in modules if name.startswith("fairlead_cli.commands.session.")}
-    assert commands == {f"fairlead_cli.commands.session.{arguments[0]}"}
+    commands = {name for name in modules if name.startswith("fairlead_cli.commands.")}
+    module = f"fairlead_cli.commands.{COMMANDS[arguments[0]].module}"
+    assert commands == {module, module.rpartition(".")[0]}

@@ -129,7 +129,7 @@ def test_a_failure_is_one_line_that_helps(
 def test_help_reads_no_model_data() -> None:
     """Start-up stays quick: the data is read at the first question about a model."""
     script = (
-        "import sys; from fairlead_cli.argument_parser import build_parsers; build_parsers('init');"
+        "import sys; from fairlead_cli.command_line.argument_parser import build_parsers; build_parsers('init');"
         "from fairlead_service.presets import model_data;"
         "print(model_data._load.cache_info().currsize, 'genai_prices' in sys.modules)"
     )

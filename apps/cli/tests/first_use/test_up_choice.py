@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli.argument_parser import parse
+from fairlead_cli.command_line.argument_parser import parse
 from fairlead_cli.commands.stack.up import build_plan, describe_choice, describe_model
 from fairlead_cli.embedded.configuration import choose_config
 from fairlead_cli.embedded.service_environment import service_environment
-from fairlead_cli.embedded.service_names import SERVICES
 from fairlead_cli.embedded.stack import StackPlan
 from fairlead_cli.first_use.found_provider import find_keys
+from fairlead_cli.service_names import SERVICES
 from fairlead_service.config.configuration import Config
 
 KEYS = {"OPENAI_API_KEY": "k1", "ANTHROPIC_API_KEY": "k2", "GEMINI_API_KEY": " "}

@@ -17,10 +17,10 @@ from fairlead_cli.embedded.local_http import local_client
 from fairlead_cli.embedded.nats_auth import nats_environment
 from fairlead_cli.embedded.ports import LOOPBACK
 from fairlead_cli.embedded.service_environment import common_environment, service_environment
-from fairlead_cli.embedded.service_names import SCALABLE, SERVICES
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import Prepare, SupervisedProcess
 from fairlead_cli.errors import UsageError
+from fairlead_cli.service_names import SCALABLE, SERVICES
 from fairlead_cli.solo.settings_variable import SETTINGS_VARIABLE
 from fairlead_service.config.section import join_directories
 from fairlead_service.config.variables import PREFIX

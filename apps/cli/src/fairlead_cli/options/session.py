@@ -5,8 +5,6 @@ from pathlib import Path
 
 from fairlead_cli.options.shared import add_http, add_json, add_session
 
-PER_SESSION = "one session per line"
-
 
 def prompt(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
@@ -43,39 +41,6 @@ def tail(parser: argparse.ArgumentParser) -> None:
         help="wait for new events (default), or stop at the last one",
     )
     add_json(parser, "one event per line, as clients get it")
-    add_http(parser)
-
-
-def sessions(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--limit", type=int, default=20, metavar="N", help="how many (default 20)")
-    add("--search", metavar="TEXT", help="only titles with this text")
-    add_json(parser, PER_SESSION)
-    add_http(parser)
-
-
-def explain(parser: argparse.ArgumentParser) -> None:
-    add_session(parser)
-    add_json(parser, "one line of JSON, as clients get it")
-    add_http(parser)
-
-
-def inbox(parser: argparse.ArgumentParser) -> None:
-    add_session(parser)
-    add_json(parser, "one input per line")
-    add_http(parser)
-
-
-def cost(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("session", metavar="SESSION", nargs="?", help="default: all sessions of the tenant")
-    add("--limit", type=int, default=20, metavar="N", help="how many sessions (default 20)")
-    add_json(parser)
-    add_http(parser)
-
-
-def asks(parser: argparse.ArgumentParser) -> None:
-    add_json(parser, "one request per line")
     add_http(parser)
 
 

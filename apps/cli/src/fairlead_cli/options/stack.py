@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_cli.embedded.ports import LOOPBACK
-from fairlead_cli.embedded.service_names import SCALABLE
 from fairlead_cli.options.shared import add_config, add_gateway, add_json
+from fairlead_cli.service_names import SCALABLE
 from fairlead_schema.identity.scopes import ROLES, SCOPES
 from fairlead_service.presets.preset import PRESETS
 

@@ -6,13 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead_cli.answer import AnswerPiece, follow_answer
-from fairlead_cli.answer_printer import AnswerPrinter
-from fairlead_cli.attached_files import read_files, upload_files
 from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import gateway_of, open_client
 from fairlead_cli.json_output import print_json
-from fairlead_cli.prompt_text import parse_model, read_options, read_text
+from fairlead_cli.prompts.answer import AnswerPiece, follow_answer
+from fairlead_cli.prompts.answer_printer import AnswerPrinter
+from fairlead_cli.prompts.attached_files import read_files, upload_files
+from fairlead_cli.prompts.prompt_text import parse_model, read_options, read_text
 from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.errors import ClientError

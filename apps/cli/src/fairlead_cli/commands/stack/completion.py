@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from fairlead_cli.completion import SCRIPTS, command_words
+from fairlead_cli.command_line.completion import SCRIPTS, command_words
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from fairlead_cli.answer import AnswerPiece
+from fairlead_cli.prompts.answer import AnswerPiece
 
 
 class AnswerPrinter:

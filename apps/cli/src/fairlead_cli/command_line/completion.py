@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from fairlead_cli.argument_parser import build_parsers, configure
-from fairlead_cli.command_table import COMMANDS
+from fairlead_cli.command_line.argument_parser import build_parsers, configure
+from fairlead_cli.command_line.command_table import COMMANDS
 
 
 class CommandWords(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Final, NoReturn, cast
 
 from typing_extensions import override
 
-from fairlead_cli.command_table import COMMANDS
-from fairlead_cli.exit_codes import USAGE
+from fairlead_cli.command_line.command_table import COMMANDS
+from fairlead_cli.command_line.exit_codes import USAGE
 
 EPILOG: Final = """\
 start here:

@@ -1,0 +1,1 @@
+"""The command line itself: the table of commands, their parser, exit codes, completion."""

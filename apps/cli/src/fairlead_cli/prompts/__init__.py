@@ -1,0 +1,1 @@
+"""Prompts from the terminal, and their answers."""
