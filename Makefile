@@ -4,7 +4,7 @@ RUN := $(UV) run --locked --no-sync
 # Tests and packages are compiled once, also where the environment forbids it: that halves the collection.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: check sync format lint types layers unit integration test demo up bench memory coverage model-data chaos cluster slow soak growth dist release sbom audit client
+.PHONY: check sync format lint types layers unit integration test demo up bench memory coverage model-data metrics chaos cluster slow soak growth dist release sbom audit client
 
 # Four checks at once: they share two cores, and one runs while another waits.
 check: $(filter .tools/bin/uv,$(UV))
@@ -66,6 +66,10 @@ coverage: sync
 # After an update of genai-prices in the lock file: its windows and prices for our presets.
 model-data: sync
 	$(RUN) python -m tests.tidy.model_data --write
+
+# docs/operations/metrics.md: every metric of every service.
+metrics: sync
+	$(RUN) python -m tests.tidy.metrics_table --write
 
 # docs/asyncapi.json: what services meet on NATS.
 asyncapi: sync

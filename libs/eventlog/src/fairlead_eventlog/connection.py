@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_eventlog.condition.stream_sizes import StreamSizes
+from fairlead_eventlog.condition.waiting_work import WaitingWork
 from fairlead_eventlog.ports import (
     ClientConsumers,
     DeadLetters,
@@ -64,5 +65,6 @@ class EventLog:
     dead_letters: DeadLetters
     approvals: Approvals
     stream_sizes: StreamSizes
+    waiting_work: WaitingWork
     complaint: Callable[[], str | None]
     """Why the servers cannot be reached now, if so."""

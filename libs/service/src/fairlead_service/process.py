@@ -23,6 +23,7 @@ from fairlead_service.config.configuration import Config, ConfigError, load
 from fairlead_service.health import Health
 from fairlead_service.http_protocol import ConnectionLimits, DeadlineProtocol
 from fairlead_service.logs import configure
+from fairlead_service.loop_lag import LoopLag
 from fairlead_service.process_memory import keep_memory_private
 from fairlead_service.supervise import Restarts, supervise
 
@@ -67,7 +68,7 @@ def application(
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         task = asyncio.create_task(supervise(service, hold_open, restarts=restarts, stop=stop))
         try:
-            async with _serve_operations(health, operations):
+            async with _serve_operations(health, operations), LoopLag():
                 yield
         finally:
             stop.set()

@@ -12,6 +12,7 @@ from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_eventlog.quotas.stored_bytes import JoinedStores
 from fairlead_projector.alarms.full_streams import watch_streams
+from fairlead_projector.alarms.waiting_work import watch_queues
 from fairlead_projector.ask_recheck import recheck_asks
 from fairlead_projector.feed.publisher import publish_shard
 from fairlead_projector.migration_gate import MigrationGate
@@ -86,6 +87,7 @@ def _table_tasks(
     tasks: dict[str, Task] = {
         "watch": partial(watch_shards, dsn, eventlog, share),
         "streams": partial(watch_streams, eventlog),
+        "queues": partial(watch_queues, eventlog),
         "sweep": partial(
             sweep,
             dsn,

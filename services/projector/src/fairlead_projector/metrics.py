@@ -15,6 +15,11 @@ APPLY: Final = Histogram("fairlead_projector_apply_seconds", "Time to apply one 
 LAG: Final = Gauge(
     "fairlead_projector_lag_commits", "How far a shard's rows are behind its log.", ["shard"]
 )
+FEED_LAG: Final = Gauge(
+    "fairlead_projector_feed_lag_commits",
+    "How far the checkpoint of a shard's public feed is behind its log.",
+    ["shard"],
+)
 FENCED: Final = Counter("fairlead_projector_fenced", "Writes refused because a shard moved on.")
 FED: Final = Counter("fairlead_projector_feed_events", "Events published to the public feed.")
 UNREADABLE: Final = Counter(
@@ -27,6 +32,23 @@ FEED_HELD: Final = Gauge(
 STREAM_BYTES: Final = Gauge("fairlead_stream_bytes", "Bytes that a stream holds.", ["stream"])
 STREAM_BYTES_MAX: Final = Gauge(
     "fairlead_stream_bytes_max", "Bytes that a stream may hold; 0 means no limit.", ["stream"]
+)
+WAITING: Final = Gauge(
+    "fairlead_queue_waiting_messages", "Messages of a queue that nobody has taken.", ["queue"]
+)
+WAKE_AGE: Final = Gauge(
+    "fairlead_wake_oldest_age_seconds", "How long the oldest wake has waited for a runner."
+)
+TOOL_REQUEST_AGE: Final = Gauge(
+    "fairlead_tool_request_oldest_age_seconds",
+    "How long the oldest tool request of a pool has waited for a worker.",
+    ["pool"],
+)
+PROMPT_AGE: Final = Gauge(
+    "fairlead_prompt_oldest_age_seconds", "How long the oldest published prompt waits for ingest."
+)
+ASKS: Final = Gauge(
+    "fairlead_asks_waiting", "Permissions and questions that wait for people.", ["kind"]
 )
 PURGED: Final = Counter("fairlead_projector_purged", "Sessions that were purged.")
 WOKEN: Final = Counter("fairlead_projector_wakes", "Wakes for stalled sessions.")

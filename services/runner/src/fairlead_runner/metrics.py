@@ -10,9 +10,29 @@ from fairlead_session.compaction import estimate
 from fairlead_session.state.session import Epoch
 from fairlead_session.state.turn import Attempt
 from fairlead_session.turn import epoch
-from fairlead_session.turn.usage import tokens
+from fairlead_session.turn.usage import TokenPrice, cost, tokens
 
 TURNS: Final = Counter("fairlead_turns", "Provider turns, by how they ended.", ("end",))
+FIRST_OUTPUT_SECONDS: Final = Histogram(
+    "fairlead_first_output_seconds",
+    "Time from the request to a provider until its first output, by provider.",
+    ("provider",),
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120),
+)
+TOKENS: Final = Counter(
+    "fairlead_tokens", "Tokens that providers counted, by provider and kind.", ("provider", "kind")
+)
+COST: Final = Counter(
+    "fairlead_cost_usd", "What turns cost by the prices of the configuration.", ("provider",)
+)
+RETRIES: Final = Counter(
+    "fairlead_turn_retries",
+    "Turns that are asked for again after a failure of a provider.",
+    ("kind",),
+)
+RECOVERIES: Final = Counter(
+    "fairlead_recoveries", "Turns of dead runners that were taken over, by policy.", ("policy",)
+)
 DRAINS: Final = Counter("fairlead_drains", "Drains, by how they ended.", ("end",))
 PREFIX_BREAKS: Final = Counter(
     "fairlead_prefix_breaks",
@@ -65,13 +85,28 @@ BASELINE_BYTES: Final = Histogram(
 
 
 def observe_turn(
-    attempt: Attempt, ratios: Mapping[str, float], finish: StepFinish | None, *, cached: int
+    attempt: Attempt,
+    ratios: Mapping[str, float],
+    finish: StepFinish | None,
+    *,
+    cached: int,
+    price: TokenPrice,
 ) -> None:
-    """Compare the estimates of a request with the tokens that its provider counted."""
+    """Count the tokens of a turn and their cost, and compare them with the estimates."""
     counted = None if finish is None else tokens(finish.usage)
     reported = 0 if counted is None else estimate.prompt_tokens(counted)
     if counted is None or reported <= 0:
         return
+    provider = attempt.model.provider_id
+    for kind, number in (
+        ("input", counted.input),
+        ("output", counted.output),
+        ("reasoning", counted.reasoning),
+        ("cache_read", counted.cache.read),
+        ("cache_write", counted.cache.write),
+    ):
+        TOKENS.labels(provider, kind).inc(number)
+    COST.labels(provider).inc(cost(counted, price))
     CACHE_TOKENS.labels("read").inc(counted.cache.read)
     CACHE_TOKENS.labels("expected").inc(cached)
     if attempt.estimate is not None:

@@ -8,6 +8,12 @@ CALLS: Final = Counter("fairlead_tool_calls", "Tool call requests, by how they e
 OUTPUTS_CUT: Final = Counter(
     "fairlead_tool_output_lossy", "Outputs that could not be kept whole: the model saw both ends."
 )
+RUN_SECONDS: Final = Histogram(
+    "fairlead_tool_run_seconds",
+    "How long tools ran, by tool and end. Tools that others registered count as `registered`.",
+    ("tool", "end"),
+    buckets=(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1800),
+)
 CALLS_RUNNING: Final = Gauge("fairlead_tool_calls_running", "Tool calls running now.")
 OBSERVATION_SECONDS: Final = Histogram(
     "fairlead_observation_seconds",

@@ -58,6 +58,11 @@ def create_consumer(stream: str, consumer: str) -> Permissions:
     return publish(f"{API}.CONSUMER.CREATE.{stream}.{consumer}")
 
 
+def list_consumers(*streams: str) -> Permissions:
+    """Read how far each consumer of a stream has come."""
+    return publish(*(f"{API}.CONSUMER.LIST.{stream}" for stream in streams))
+
+
 def inspect_consumer(stream: str, consumer: str) -> Permissions:
     """Read how far a consumer has come."""
     return publish(f"{API}.CONSUMER.INFO.{stream}.{consumer}")

@@ -3,6 +3,7 @@
 from typing import Final, Literal, TypeAlias, get_args
 
 from fairlead_eventlog.condition.stream_move import copy_name
+from fairlead_eventlog.condition.waiting_work import QUEUES
 from fairlead_eventlog.grants import permissions as may
 from fairlead_eventlog.grants.crossings import Crossings, crossings_of
 from fairlead_eventlog.grants.permissions import Permissions
@@ -195,6 +196,8 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.publish(*REGISTRATIONS.subjects, *SOURCES.subjects, *TRANSFORMS.subjects),
     "projector": _READ_LOG
     + may.read_state(*(stream.name for stream in STREAMS))
+    + may.list_consumers(*QUEUES)
+    + may.read_last(*QUEUES)
     + may.purge(*LOGS)
     + may.publish("$KV.fairlead-log.incarnation")
     + _FOLLOW_SHARDS

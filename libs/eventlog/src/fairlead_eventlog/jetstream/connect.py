@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fairlead_eventlog.condition.stream_sizes import JetStreamStreamSizes
+from fairlead_eventlog.condition.waiting_work import JetStreamWaitingWork
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.deltas import NatsDeltas
@@ -139,5 +140,6 @@ def open_ports(
         dead_letters=JetStreamDeadLetters(link),
         approvals=JetStreamApprovals(link),
         stream_sizes=JetStreamStreamSizes(link),
+        waiting_work=JetStreamWaitingWork(link),
         complaint=link.complaint,
     )

@@ -1,6 +1,7 @@
 """An event log in memory: every port without a server, tested by the same contract suite."""
 
 from fairlead_eventlog.condition.stream_sizes import MemoryStreamSizes
+from fairlead_eventlog.condition.waiting_work import MemoryWaitingWork
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.client_consumers import MemoryClientConsumers
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
@@ -57,5 +58,6 @@ def memory_eventlog() -> EventLog:
         dead_letters=MemoryDeadLetters(),
         approvals=MemoryApprovals(),
         stream_sizes=MemoryStreamSizes(),
+        waiting_work=MemoryWaitingWork(),
         complaint=lambda: None,
     )

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
+from prometheus_client import Gauge
+
 from fairlead_schema.errors import LimitReached
 from fairlead_schema.identity.principal import PrincipalName
 
 PRINCIPALS_MAX: Final = 10_000
 SECONDS_A_MINUTE: Final = 60
+OPEN_STREAMS: Final = Gauge(
+    "fairlead_http_streams_open", "Event streams, waits and transfers that clients hold open."
+)
 
 
 class RateLimited(LimitReached):
@@ -79,10 +84,12 @@ class PrincipalLimits:
         if usage.streams >= most:
             raise RateLimited(f"{most} streams are open: close one first", 1)
         usage.streams += 1
+        OPEN_STREAMS.inc()
         try:
             yield
         finally:
             usage.streams -= 1
+            OPEN_STREAMS.dec()
 
     def _fill(self, name: PrincipalName) -> _Usage:
         now, settings = self._clock(), self._settings

@@ -9,6 +9,7 @@ from typing import Final
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import BATCH_BYTES
 from fairlead_projector import database, metrics
+from fairlead_projector.database import Connection, query
 from fairlead_projector.migrations import ensure_migrated
 from fairlead_projector.projection.group.held_shard import HeldShard
 from fairlead_projector.projection.group.shard_group import LOCK_RETRY_S, ShardGroup
@@ -101,5 +102,14 @@ async def watch_shards(
             for shard in range(subjects.SHARDS):
                 end = await eventlog.shards.last_position(shard)
                 metrics.LAG.labels(str(shard)).set(max(0, end - positions.get(shard, 0)))
+                fed, _revision = await eventlog.feed.checkpoint(shard)
+                metrics.FEED_LAG.labels(str(shard)).set(max(0, end - fed))
+            await _count_asks(connection)
             on_healthy()
             await asyncio.sleep(interval_s)
+
+
+async def _count_asks(connection: Connection) -> None:
+    cursor = await connection.execute(query("count_asks"))
+    for kind, number in await cursor.fetchall():
+        metrics.ASKS.labels(kind).set(number)

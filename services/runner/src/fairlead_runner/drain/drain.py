@@ -11,6 +11,7 @@ from fairlead_runner.drain.drain_context import open_drain
 from fairlead_runner.drain.move_server import MoveServer
 from fairlead_runner.drain.revert_server import RevertServer
 from fairlead_runner.drain.staged_writer import StagedWriter, StaleDecision
+from fairlead_runner.metrics import RECOVERIES
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.subagents import interrupt_children
 from fairlead_runner.turn.boundary import Boundary
@@ -166,6 +167,7 @@ class Drain:
         writer = self._writer
         policy = self._context.settings.recovery_policy(writer.at.tenant, writer.session)
         extra = self._parts.log_fields(attempt_id=attempt.attempt_id, policy=policy)
+        RECOVERIES.labels(policy).inc()
         log.warning("turn of a dead runner found: the turn is recovered", extra=extra)
         writer.stage(*settle_attempt(writer.session, attempt, policy, ids.question_id()))
 

@@ -4,6 +4,7 @@ import asyncio
 import random
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Literal, TypeAlias
 
 import httpx
@@ -12,6 +13,7 @@ from fairlead_eventlog.ports import Deltas
 from fairlead_llm.http import stream
 from fairlead_runner.drain.event_writer import EventWriter
 from fairlead_runner.drain.staged_writer import StagedWriter
+from fairlead_runner.metrics import FIRST_OUTPUT_SECONDS, RETRIES
 from fairlead_runner.turn.boundary import PreparedRequest
 from fairlead_runner.turn.interrupt_watch import InterruptWatch
 from fairlead_runner.turn.model_target import ModelTarget
@@ -104,6 +106,7 @@ class ProviderAttempt:
         self, client: httpx.AsyncClient, deltas: Deltas, policy: RetryPolicy
     ) -> TurnOutcome:
         end: TurnEnd = "answered"
+        began = monotonic()
         try:
             async with aclosing(stream(client, self._target.endpoint, self._request)) as answer:
                 async for event in answer:
@@ -113,6 +116,8 @@ class ProviderAttempt:
                             return outcome
                         end = "answered" if event.in_stream else "failed"
                     if not self.turn_stream.started:
+                        provider = FIRST_OUTPUT_SECONDS.labels(self._attempt.model.provider_id)
+                        provider.observe(monotonic() - began)
                         # The request left long ago. No call starts before its step has started.
                         self.turn_stream.snapshot = await self._files_before
                     events, delta = self.turn_stream.receive(self._explain(event))
@@ -135,6 +140,7 @@ class ProviderAttempt:
         chance = random.random()  # noqa: S311 - it spreads retries, it guards nothing
         again = retry(self._writer.durable, failure, policy, chance=chance)
         if again is not None:
+            RETRIES.labels(failure.kind).inc()
             return TurnOutcome("retried", (again.event,), again)
         if failure.kind == "context-overflow" and can_recover_overflow(
             self._writer.durable, self._target.window

@@ -94,7 +94,13 @@ class TurnRunner:
                 client, context.eventlog.deltas, context.settings.retries, watch
             )
             TURNS.labels(outcome.end).inc()
-            observe_turn(attempt, ratios, provider.finish, cached=prepared.cached_tokens)
+            observe_turn(
+                attempt,
+                ratios,
+                provider.finish,
+                cached=prepared.cached_tokens,
+                price=target.price,
+            )
             event_writer.check_ownership()
             return await self._conclusion.conclude(outcome)
         except CommitTooLarge as error:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from fairlead_session.calls.lifecycle import HaltReason, Outcome
 from fairlead_tools.calls.timings import CallTimings
-from fairlead_tools.metrics import CALLS_RUNNING
+from fairlead_tools.metrics import CALLS_RUNNING, RUN_SECONDS
 from fairlead_tools.registry.outcome import encode_output, error_text, tool_crash, tool_failure
 from fairlead_tools.registry.registry import PreparedCall
 from fairlead_tools.registry.tool import CallContext, CallFailed, Deferred, OutcomeUnknown, Result
@@ -16,6 +16,7 @@ from fairlead_tools.registry.tool import CallContext, CallFailed, Deferred, Outc
 log = logging.getLogger(__name__)
 
 CANCEL_S: Final = CallTimings().cancel_s
+REGISTERED: Final = "registered"
 
 Stop: TypeAlias = HaltReason | Literal["leaving"]
 
@@ -51,7 +52,12 @@ class ToolRun:
     async def result(self) -> Outcome | Stopped | Deferred:
         """Run the tool to its end. A crash of the tool is the failure of this call alone."""
         if self._result is None:
+            began = self._loop.time()
             self._result = await self._wait(self._start())
+            tool = self._prepared.tool
+            name = REGISTERED if tool.remote else tool.name
+            end = type(self._result).__name__.lower()
+            RUN_SECONDS.labels(name, end).observe(self._loop.time() - began)
         return self._result
 
     async def result_within(self, seconds: float) -> Outcome | Stopped | Deferred | None:

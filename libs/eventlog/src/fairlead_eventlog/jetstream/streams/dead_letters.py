@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from fairlead_eventlog.jetstream.link import (
-    NatsLink,
-)
+from fairlead_eventlog.condition.metrics import DEAD_LETTERS
+from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.messages import store_message
 from fairlead_schema import subjects
 from fairlead_schema.dead_letter import DeadLetter
@@ -25,3 +24,4 @@ class JetStreamDeadLetters:
         await store_message(
             self._link, subjects.dead_letter(source), letter.model_dump_json().encode()
         )
+        DEAD_LETTERS.labels(source).inc()

@@ -1,7 +1,9 @@
 """Appends a commit patiently: the same commit at the same place, until its outcome is known."""
 
+from time import monotonic
 from typing import Final
 
+from fairlead_eventlog.condition.metrics import APPEND_CONFLICTS, APPEND_SECONDS
 from fairlead_eventlog.errors import AppendConflict, LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
@@ -38,10 +40,10 @@ class PatientAppend:
         self, at: Address, commit: Commit, payload: bytes, *, after: Head
     ) -> StoredCommit:
         """Store a commit directly after a head. Raises AppendConflict and LogUnavailable."""
-        patience, answer_s = Patience(self._patience_s), _ANSWER_S
+        patience, answer_s, began = Patience(self._patience_s), _ANSWER_S, monotonic()
         while True:
             try:
-                return await self._try(at, commit, payload, after, answer_s)
+                stored = await self._try(at, commit, payload, after, answer_s)
             except ServerRefusal as refusal:
                 # A store that is full, for example, does not change its mind within seconds.
                 raise stream_error(refusal, log_stream(subjects.shard(at.session_id))) from refusal
@@ -50,6 +52,12 @@ class PatientAppend:
                 if not await patience.pause():
                     raise LogUnavailable(f"no acknowledgement for {commit.id}: {error}") from error
                 answer_s *= 2
+            except AppendConflict:
+                APPEND_CONFLICTS.inc()
+                raise
+            else:
+                APPEND_SECONDS.observe(monotonic() - began)
+                return stored
 
     async def _try(
         self, at: Address, commit: Commit, payload: bytes, after: Head, answer_s: float
