@@ -23,7 +23,14 @@ from fairlead_testing.other_agent import (
     state_of,
     text_of,
 )
-from fairlead_testing.protocol_stack import add_stranger, protocol_stack, shell_prompt
+from fairlead_testing.protocol_stack import (
+    add_stranger,
+    ask_from_below,
+    protocol_stack,
+    shell_prompt,
+    slow_session,
+    task_prompt,
+)
 from fairlead_testing.stack import Stack
 
 pytestmark = [
@@ -126,6 +133,34 @@ async def test_two_agents_follow_one_task_and_either_may_answer(
     assert text_of(await other.get(asked.id)) == "both see it"
     with pytest.raises(UnsupportedOperationError):
         await other.subscribe(asked.id, seen)
+
+
+async def test_what_a_sub_agent_asks_makes_the_task_want_input(
+    up: Stack, other: OtherAgent
+) -> None:
+    session = await slow_session(up)
+    sending = asyncio.create_task(other.send(task_prompt(), context=session))
+    await ask_from_below(up, session)
+    asked = await sending
+
+    done = await other.send("yes", task=asked.id)
+
+    assert state_of(asked) == "input_required"
+    assert (state_of(done), text_of(done)) == ("completed", "done")
+
+
+async def test_an_agent_that_leaves_frees_its_place_and_its_task_goes_on(
+    up: Stack, other: OtherAgent
+) -> None:
+    sending = asyncio.create_task(other.send(LONG, id_="left alone"))
+    await asyncio.sleep(0.5)
+    sending.cancel()
+
+    again = await other.send(LONG, id_="left alone")
+
+    assert state_of(again) == "completed"
+    log = await up.wait_until_rested(again.context_id)
+    assert [one.event.type for one in log].count("prompt.admitted") == 1
 
 
 @pytest.mark.parametrize("process", ["gateway", "runner"])

@@ -14,7 +14,14 @@ from acp import RequestError
 from acp.helpers import text_block
 
 from fairlead_testing.editor import Editor, editor
-from fairlead_testing.protocol_stack import add_stranger, protocol_stack, shell_prompt
+from fairlead_testing.protocol_stack import (
+    add_stranger,
+    ask_from_below,
+    protocol_stack,
+    shell_prompt,
+    slow_session,
+    task_prompt,
+)
 from fairlead_testing.stack import Stack
 
 pytestmark = [
@@ -205,6 +212,17 @@ async def test_an_ask_that_waits_is_asked_again_after_a_load_and_only_once_answe
         assert [one.event.type for one in log].count("permission.replied") == 1
 
 
+async def test_what_a_sub_agent_asks_is_asked_in_the_editor(up: Stack, zed: Editor) -> None:
+    session = await slow_session(up)
+    await zed.agent.load_session(cwd="/", session_id=session, mcp_servers=[])
+    turn = asyncio.create_task(zed.prompt(session, task_prompt()))
+    child = await ask_from_below(up, session)
+
+    assert (await turn).stop_reason == "end_turn"
+    assert len(zed.asked) == 1
+    assert [one.event.type for one in await up.events(child)].count("permission.replied") == 1
+
+
 async def test_modes_are_agents_and_models_are_a_config_option(zed: Editor, place: Path) -> None:
     opened = await zed.agent.new_session(cwd=str(place), mcp_servers=[])
     assert opened.modes is not None
@@ -264,7 +282,7 @@ async def test_bad_requests_are_answered_with_errors_of_the_protocol(
         assert refused.value.code == -32002
 
 
-async def test_an_unknown_key_and_an_absent_server_say_what_to_do(up: Stack, place: Path) -> None:
+async def test_an_unknown_key_is_refused_as_missing_authentication(up: Stack, place: Path) -> None:
     async with editor(up, token="flk_nonsense") as other:  # noqa: S106 - no secret
         with pytest.raises(RequestError) as refused:
             await other.new_session(str(place))

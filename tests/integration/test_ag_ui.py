@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,15 @@ from fairlead_gateway.turn_view.derived_ids import derived_session_id
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_testing.front_end import Run, run_input, run_thread
 from fairlead_testing.node_packages import install_package
-from fairlead_testing.protocol_stack import add_stranger, protocol_stack, shell_prompt
+from fairlead_testing.protocol_stack import (
+    add_stranger,
+    ask_from_below,
+    guide_block,
+    protocol_stack,
+    shell_prompt,
+    slow_session,
+    task_prompt,
+)
 from fairlead_testing.stack import Stack
 
 pytestmark = [
@@ -73,6 +82,22 @@ async def test_the_published_client_keeps_the_right_messages(up: Stack) -> None:
     assert kept["messages"][-1]["content"] == "done it"
     assert kept["state"]["sessionID"] == session_of("npm-thread")
     assert "404" in kept["refused"]
+
+
+async def test_the_program_of_the_guide_for_front_ends_prints_the_answer(up: Stack) -> None:
+    folder = install_package(PACKAGE, VERSION)
+    program = folder / "guide.mjs"
+    program.write_text(guide_block("js"))
+    node = await asyncio.create_subprocess_exec(
+        *("node", str(program)),
+        env={**os.environ, "FAIRLEAD_HTTP": up.up.http, "FAIRLEAD_TOKEN": up.up.token or ""},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(60):
+        out, err = await node.communicate()
+
+    assert b"What is open?" in out, err.decode()
 
 
 async def test_a_repeated_run_is_admitted_once_and_told_again(up: Stack, thread: str) -> None:
@@ -187,6 +212,37 @@ async def test_a_run_without_a_prompt_attaches_to_what_the_session_does(
     assert attached.text() == (await running).text()
     assert rested.types == ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
     assert [message.role for message in rested.events[2].messages] == ["user", "assistant"]
+
+
+async def test_what_a_sub_agent_asks_interrupts_the_run(up: Stack) -> None:
+    session = await slow_session(up)
+    running = asyncio.create_task(run_thread(up, run_input(session, task_prompt())))
+    await ask_from_below(up, session)
+    asked = await running
+    interrupt = asked.end.outcome.interrupts[0]
+    entry = ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload="once")
+
+    done = await run_thread(up, run_input(session, None, resume=[entry]))
+
+    assert interrupt.metadata["fairlead"]["sessionID"] != session
+    assert (done.end.outcome.type, done.text()) == ("success", "done")
+
+
+async def test_questions_interrupt_a_run_and_are_answered(up: Stack, thread: str) -> None:
+    option = {"label": "Left", "description": "short"}
+    given = {"questions": [{"question": "Which way?", "header": "Way", "options": [option]}]}
+    text = f"[[sim: tool=question args='{json.dumps(given)}'; answer=left]] go"
+    asked = await run_thread(up, run_input(thread, text))
+    entry = ResumeEntry(
+        interrupt_id=asked.end.outcome.interrupts[0].id,
+        status="resolved",
+        payload={"answers": [["Left"]]},
+    )
+
+    done = await run_thread(up, run_input(thread, None, resume=[entry]))
+
+    assert asked.end.outcome.interrupts[0].message == "Which way?"
+    assert done.text() == "left"
 
 
 async def test_bad_input_is_refused_by_type(up: Stack, thread: str) -> None:

@@ -1,5 +1,9 @@
 """Other protocols, each with the published client of its own package, against one stack."""
 
+import asyncio
+import json
+import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,7 +14,7 @@ from ag_ui.core.types import ResumeEntry
 from fairlead_testing.editor import Editor, editor
 from fairlead_testing.front_end import run_input, run_thread
 from fairlead_testing.other_agent import joined_text, other_agent, state_of, text_of
-from fairlead_testing.protocol_stack import protocol_stack, shell_prompt
+from fairlead_testing.protocol_stack import guide_block, protocol_stack, shell_prompt
 from fairlead_testing.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -24,7 +28,11 @@ async def up(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def zed(up: Stack) -> AsyncIterator[Editor]:
-    async with editor(up) as one:
+    """An editor with the settings of the guide."""
+    server = json.loads(guide_block("json"))["agent_servers"]["Fairlead"]
+    assert server["command"] == "fairlead"
+    assert set(server["env"]) == {"FAIRLEAD_HTTP", "FAIRLEAD_TOKEN"}
+    async with editor(up, arguments=server["args"]) as one:
         yield one
 
 
@@ -56,6 +64,23 @@ async def test_an_editor_gets_a_text_turn_and_a_tool_turn_with_an_approval(
     statuses = [u.status for u in zed.updates if u.session_update.startswith("tool_call")]
     assert statuses == ["pending", "in_progress", "completed"]
     assert zed.text() == "hello editordone it"
+
+
+async def test_the_program_of_the_guide_for_other_agents_prints_the_answer(
+    up: Stack, place: Path
+) -> None:
+    program = place / "agent.py"
+    program.write_text(guide_block("python"))
+    running = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(program)),
+        env={**os.environ, "FAIRLEAD_HTTP": up.up.http, "FAIRLEAD_TOKEN": up.up.token or ""},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(60):
+        out, err = await running.communicate()
+
+    assert b"What is open?" in out, err.decode()
 
 
 async def test_a_front_end_gets_a_text_run_and_a_tool_run_with_an_approval(

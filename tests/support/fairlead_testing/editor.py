@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -87,7 +87,9 @@ class Editor:
 
 
 @asynccontextmanager
-async def editor(up: Stack, *, token: str | None = None) -> AsyncIterator[Editor]:
+async def editor(
+    up: Stack, *, token: str | None = None, arguments: Sequence[str] = ("acp",)
+) -> AsyncIterator[Editor]:
     """An editor that has started `fairlead acp` and has shaken hands."""
     this = Editor()
     this.may_answer.set()
@@ -99,7 +101,7 @@ async def editor(up: Stack, *, token: str | None = None) -> AsyncIterator[Editor
     async with spawn_agent_process(
         cast("Client", this),
         sys.executable,
-        *("-m", "fairlead_cli", "acp"),
+        *("-m", "fairlead_cli", *arguments),
         env=environment,
         use_unstable_protocol=True,
     ) as (agent, process):

@@ -1,5 +1,6 @@
 """The agent that editors talk to: each method of the protocol as a few calls of the Python client."""
 
+import logging
 from typing import Any, Final
 
 from acp import PROTOCOL_VERSION, RequestError, schema
@@ -12,6 +13,8 @@ from fairlead_cli.acp.translation.session_options import MODEL_OPTION, SessionOp
 from fairlead_cli.acp.translation.updates import UpdateTranslator, model_name
 from fairlead_client import AsyncFairlead
 from fairlead_schema.session_info import SessionInfo
+
+log = logging.getLogger(__name__)
 
 PAGE: Final = 50
 
@@ -74,9 +77,15 @@ class FairleadAgent:
     async def new_session(
         self,
         cwd: str,
+        mcp_servers: list[Any] | None = None,
         **_more: Any,  # noqa: ANN401
     ) -> schema.NewSessionResponse:
         """A session at the editor's directory. MCP servers come from Fairlead's own configuration."""
+        if mcp_servers:
+            log.warning(
+                "MCP servers of the editor are not used: name them in fairlead.toml",
+                extra={"servers": len(mcp_servers)},
+            )
         with protocol_errors():
             info = await self._fairlead.create(directory=cwd)
             session = await self._enter(info, shown=False)

@@ -13,6 +13,7 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 from google.protobuf.json_format import MessageToDict
+from starlette.requests import ClientDisconnect
 
 from fairlead_gateway.a2a_view.translation.message_input import AskAnswer, answer_of, prompt_of
 from fairlead_gateway.a2a_view.translation.task_ids import TaskRef, parse_task_id
@@ -233,10 +234,19 @@ class Tasks:
         with request.runtime.limits.open_stream(request.principal.name):
             reading = asyncio.ensure_future(read())
             stopping: asyncio.Future[Any] = asyncio.ensure_future(request.runtime.shutdown.wait())
-            both: set[asyncio.Future[Any]] = {reading, stopping}
+            leaving: asyncio.Future[Any] = asyncio.ensure_future(_wait_for_disconnect(request))
+            all_: set[asyncio.Future[Any]] = {reading, stopping, leaving}
             try:
-                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(all_, return_when=asyncio.FIRST_COMPLETED)
                 if reading.done():
                     reading.result()
+                elif leaving.done():
+                    raise ClientDisconnect
             finally:
-                await cancel_and_wait(reading, stopping)
+                await cancel_and_wait(reading, stopping, leaving)
+
+
+async def _wait_for_disconnect(request: RpcRequest) -> None:
+    """Wait until nobody waits for the answer. The task goes on."""
+    while (await request.http.receive())["type"] != "http.disconnect":
+        pass
