@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_llm import history_memo
+from fairlead_llm.history_memo import Beginning, HistoryMemo
 from fairlead_llm.openai_chat import messages
 from fairlead_llm.protocol import PROTOCOLS
 from fairlead_llm.turn_memo import TurnMemo
@@ -99,8 +101,10 @@ def test_a_growing_history_has_the_bodies_of_one_that_nobody_has_seen(
             grown.append(replace(grown[-1], turns=(*grown[-1].turns, turn)))
 
         # Twice, because what a later request did to a remembered turn would show in an earlier one.
-        for request in (*grown, *grown):
-            assert encode(protocol, request) == encode(protocol, deepcopy(request))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(history_memo, "TURNS_MIN", 1)
+            for request in (*grown, *grown):
+                assert encode(protocol, request) == encode(protocol, deepcopy(request))
 
 
 def _conversation(rounds: int) -> ModelRequest:
@@ -142,6 +146,43 @@ def test_a_turn_that_was_sent_before_costs_few_calls(protocol: str) -> None:
 
     assert again < first / 2
     assert again < 8 * len(request.turns)
+
+
+def test_a_long_history_of_chat_costs_what_its_last_turns_cost() -> None:
+    """The closed part of a history is found as a whole."""
+    body = PROTOCOLS["openai-chat"].body
+    for request in (_conversation(30), long := _conversation(300)):
+        body(request)
+    opened = replace(long, turns=(*long.turns, UserTurn((TextPart("next"),))))
+    body(opened)
+
+    assert _count_calls(body, opened) < len(long.turns) / 4
+
+
+def test_a_beginning_goes_with_the_first_of_its_turns_that_goes() -> None:
+    """Another turn may get the identity of one that is gone."""
+    memo = HistoryMemo[int]()
+    turns = list(_conversation(10).turns)
+    memo.keep(Beginning(), turns, 20, range(20))
+    assert memo.find(turns, 40).items == tuple(range(20))
+    assert memo.find([*turns[:5], UserTurn((TextPart("other"),)), *turns[6:]], 40) == Beginning()
+    assert memo.find(turns, 19) == Beginning()
+
+    del turns[7]
+    gc.collect()
+
+    assert len(memo) == 0
+
+
+def test_a_beginning_with_media_is_not_kept() -> None:
+    memo = HistoryMemo[int]()
+    turns = [*_conversation(10).turns, UserTurn((TextPart("see"), PNG))]
+    memo.keep(Beginning(), turns, 41, range(41))
+    assert len(memo) == 0
+
+    memo.keep(Beginning(), turns, 40, range(40))
+    memo.keep(memo.find(turns, 41), turns, 41, range(41))
+    assert memo.find(turns, 41).items == tuple(range(40))
 
 
 def test_what_is_remembered_goes_with_its_turns() -> None:

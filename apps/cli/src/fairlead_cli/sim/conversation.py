@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fairlead_cli.sim.script import SimRequest
 from fairlead_llm.content import CONTINUE_TEXT
@@ -12,8 +11,7 @@ from fairlead_session.instructions.prompt_texts import COMPLAINT
 _UPDATE = re.compile(r"<system-update>\n.*?\n</system-update>\n?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationMessage:
+class ConversationMessage(NamedTuple):
     """One message. `calls` counts the tool calls in an assistant's message."""
 
     role: Literal["system", "user", "assistant", "tool"]

@@ -118,8 +118,8 @@ def _check_tool_messages(messages: Sequence[dict[str, Any]]) -> str | None:
             return (
                 f"messages[{index}]: tool_call_ids without a response: {', '.join(sorted(waiting))}"
             )
-        else:
-            waiting = {call.get("id") for call in message.get("tool_calls") or ()}
+        elif calls := message.get("tool_calls"):
+            waiting = {call.get("id") for call in calls}
     return f"tool_call_ids without a response: {', '.join(sorted(waiting))}" if waiting else None
 
 

@@ -36,9 +36,9 @@ class RequestLog:
         if session is not None:
             self._sessions[session] += 1
         self._last.append(_LoggedRequest(session, path, body))
-        digest = blake2b(
-            f"{self._seed} {session} {path} ".encode() + body, digest_size=12
-        ).hexdigest()
+        hash_ = blake2b(f"{self._seed} {session} {path} ".encode(), digest_size=12)
+        hash_.update(body)
+        digest = hash_.hexdigest()
         self._attempts[digest] += 1
         return digest, self._attempts[digest]
 

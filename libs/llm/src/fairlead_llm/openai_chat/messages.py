@@ -10,6 +10,7 @@ from fairlead_llm.content import (
     system_update,
     unsupported_file_text,
 )
+from fairlead_llm.history_memo import HistoryMemo
 from fairlead_llm.inline_media import inline_media
 from fairlead_llm.openai_chat import reasoning
 from fairlead_llm.turn_memo import TurnMemo
@@ -38,12 +39,25 @@ def build_messages(request: ModelRequest) -> list[Message]:
 
     A tool message is text only, so its media follows the last tool result in a row (O-23).
     """
-    messages: list[Message] = []
-    if request.system:
-        messages.append({"role": "system", "content": "\n".join(request.system)})
+    system = [{"role": "system", "content": "\n".join(request.system)}] if request.system else []
+    turns, loop = request.turns, _loop_start(request.turns)
+    # No later turn changes what comes before the last user turn.
+    closed = max(loop - 1, 0)
+    known = _closed.find(turns, closed)
+    before = _join_turns(turns, len(known.ids), closed, loop, [*known.items])
+    _closed.keep(known, turns, closed, before)
+    return system + _join_turns(turns, closed, len(turns), loop, before)
+
+
+_closed: Final = HistoryMemo[Message]()
+
+
+def _join_turns(
+    turns: Sequence[Turn], start: int, end: int, loop: int, messages: list[Message]
+) -> list[Message]:
+    """The messages of the turns before `start`, and those of the turns up to `end`."""
     media: list[MediaPart] = []
-    loop = _loop_start(request.turns)
-    for index, turn in enumerate(request.turns):
+    for index, turn in enumerate(turns[start:end], start):
         if media and not isinstance(turn, ToolTurn):
             messages.append(_media_message(media))
             media = []
