@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from fairlead_eventlog.jetstream.streams.outputs import CHUNK_BYTES
 from fairlead_schema.attachments.reference import attachment_id, id_of_content, object_name
 from fairlead_schema.events import PromptPromoted
 from fairlead_schema.prompt import PromptFile
 from fairlead_schema.subjects import Address
 from fairlead_testing.images import PDF, png
-from fairlead_testing.stack import Stack, check_log, stack
+from fairlead_testing.stack import TIMEOUT_S, Stack, check_log, stack
 from fairlead_testing.web_server import reply, site
 
 pytestmark = [
@@ -29,6 +31,8 @@ LARGE = PDF + b"%" * 900_000
 CONFIG = """
 [tools]
 web_private = true
+[ingest]
+upload_life_s = 2.0
 [projector]
 sweep_age_s = 0.3
 sweep_interval_s = 0.3
@@ -168,3 +172,36 @@ async def test_an_upload_killed_in_the_middle_leaves_nothing(up: Stack) -> None:
     (attached,) = await promoted_files(up, session)
     assert attached.content is not None
     assert attached.content.bytes == len(LARGE)
+
+
+@pytest.mark.parametrize("victim", ["ingest", "gateway"])
+async def test_a_process_killed_between_two_parts_leaves_no_half_and_no_rest(
+    up: Stack, victim: str
+) -> None:
+    """P-23: the file is whole or absent, the next upload works, and dead parts are removed."""
+    session, store = await up.session(), up.eventlog.attachments
+    content = PDF + victim.encode() + b"%" * 12_000_000
+    before = (await store.stored_bytes("default")).total
+    name = object_name(session, id_of_content(content))
+
+    uploading = asyncio.create_task(
+        up.http.post(f"/api/session/{session}/upload", content=content, headers=BYTES)
+    )
+    async with asyncio.timeout(TIMEOUT_S):
+        while (await store.stored_bytes("default")).total == before:
+            await asyncio.sleep(0.005)
+    was_whole = await store.stat("default", name) is not None
+    up.up.kill(victim, 0, signal.SIGKILL)
+    with suppress(httpx.HTTPError):
+        await uploading
+    await up.up.wait_ready()
+
+    assert not was_whole, "the file was there before anybody died"
+    file = await upload(up, session, content)
+    assert file["bytes"] == len(content)
+    read = b"".join([piece async for piece in store.get("default", name)])
+    assert read == content
+    async with asyncio.timeout(TIMEOUT_S):
+        while (await store.stored_bytes("default")).total > before + len(content) + CHUNK_BYTES:
+            await asyncio.sleep(0.1)
+    assert b"".join([piece async for piece in store.get("default", name)]) == content

@@ -1,5 +1,6 @@
 """Managed outputs, judged on the twin and on JetStream alike."""
 
+import asyncio
 import tracemalloc
 from collections.abc import AsyncIterator
 from hashlib import sha256
@@ -64,6 +65,48 @@ async def test_an_output_may_come_in_parts(eventlog: EventLog) -> None:
     assert await read_output(eventlog, "default", id_) == whole
     await eventlog.outputs.remove_all(AT)
     assert await eventlog.outputs.stat("default", id_) is None
+
+
+async def test_the_parts_of_a_try_are_read_before_they_are_an_output_and_dropped(
+    eventlog: EventLog,
+) -> None:
+    """P-23: whoever finishes an upload looks at it first. Parts that are missing are not there."""
+    id_, parts = ids.output_id(), OutputParts("try1", 10, 2, 15, b"", "text/plain")
+    await eventlog.outputs.put_part(AT, id_, OutputPart("try1", 0, 10, b"a" * 10))
+
+    async def read() -> bytes:
+        return b"".join([data async for data in eventlog.outputs.read_parts(AT, id_, parts)])
+
+    assert await read() == b"a" * 10
+    await eventlog.outputs.put_part(AT, id_, OutputPart("try1", 1, 10, b"b" * 5))
+    assert await read() == b"a" * 10 + b"b" * 5
+    await eventlog.outputs.drop_parts(AT, id_, parts)
+    async with asyncio.timeout(10):
+        while await read() != b"":  # A replica that lags may still have them.
+            await asyncio.sleep(0.05)
+
+
+async def test_parts_that_nobody_finishes_are_removed_and_outputs_stay(
+    eventlog: EventLog,
+) -> None:
+    """P-23: an upload that died, a second try of one that is there, and one that is under way."""
+    outputs = eventlog.attachments
+    dead, done = ids.output_id(), ids.output_id()
+    await outputs.put_part(AT, dead, OutputPart("try1", 0, 4, b"dead"))
+    await outputs.put_part(AT, done, OutputPart("lost", 0, 4, b"done"))
+    await outputs.put_part(AT, done, OutputPart("try2", 0, 4, b"done"))
+    digest = sha256(b"done").digest()
+    await outputs.finish_parts(AT, done, OutputParts("try2", 4, 1, 4, digest, "text/plain"))
+    whole = ids.output_id()
+    await outputs.put(AT, whole, pieces(b"whole"), mime="text/plain")
+
+    assert await outputs.remove_unfinished(idle_s=3600) == 0
+    assert await outputs.remove_unfinished(idle_s=0) == 2
+    assert await outputs.remove_unfinished(idle_s=0) == 0
+
+    for id_, text in ((done, b"done"), (whole, b"whole")):
+        assert b"".join([piece async for piece in outputs.get("default", id_)]) == text
+    assert await outputs.stat("default", dead) is None
 
 
 async def test_nothing_is_kept_under_another_tenants_id(eventlog: EventLog) -> None:
@@ -190,6 +233,14 @@ async def test_the_stored_bytes_of_a_tenant_follow_its_outputs(eventlog: EventLo
         Address("counted-not", "ses_1"), ids.output_id(), pieces(b"z" * 99), mime="text/plain"
     )
     assert (await outputs.stored_bytes("counted")).total == 1024
+
+    for number in range(3):
+        part = OutputPart("try1", number, 100, b"p" * (100 if number < 2 else 50))
+        await outputs.put_part(own, "out_parts", part)
+    parts = (await outputs.stored_bytes("counted")).total - 1024
+    if parts:  # The twin counts what is whole.
+        assert parts == 300, "each part counts as long as the first"
+        await outputs.remove_unfinished(idle_s=0)
 
     long = 2 * CHUNK_BYTES + 5
     await outputs.put(own, ids.output_id(), pieces(b"x" * long), mime="text/plain")

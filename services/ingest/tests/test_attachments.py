@@ -193,9 +193,8 @@ async def test_uploads_that_lie_are_refused(context: CommandContext, eventlog: E
         await upload(context, "default", upload_part(PNG, total=5))
     with pytest.raises(PayloadTooLarge):
         await upload(context, "default", upload_part(PNG, bytes=10**9, total=10**9))
-    await upload(context, "default", upload_part(PNG, mime="image/gif"))
     with pytest.raises(InvalidRequest, match="declared image/gif and its bytes are image/png"):
-        await prompt(context, "default", prompt_with(attachment_uri(id_of_content(PNG))))
+        await upload(context, "default", upload_part(PNG, mime="image/gif"))
     assert len(await events(eventlog)) == 1
 
 
@@ -209,3 +208,20 @@ def test_a_text_that_is_surely_smaller_than_the_limit_is_smaller(character: str)
     assert all(size <= limit for limit in limits if is_surely_smaller(text, limit))
     assert is_surely_smaller(text, limits[-1])
     assert not is_surely_smaller(Prompt(text="a", system="b"), 10**9)
+
+
+async def test_a_lie_leaves_room_for_the_truth(context: CommandContext) -> None:
+    """P-23: content is stored once by its hash, so that a lie must not take its place."""
+    await create_session(context)
+    last = {"part": 3, "firstBytes": 9, "data": ""}
+    for lie in (
+        upload_part(PNG, mime="image/gif"),
+        upload_part(PNG, upload="empty", data="", firstBytes=0),
+        upload_part(PNG, upload="last", **last),
+        upload_part(PNG, upload="other", data=b64encode(PNG[::-1]).decode()),
+    ):
+        with pytest.raises(InvalidRequest, match="The file is refused"):
+            await upload(context, "default", lie)
+
+    assert (await upload(context, "default", upload_part(PNG, upload="true"))).complete
+    await prompt(context, "default", prompt_with(attachment_uri(id_of_content(PNG))))

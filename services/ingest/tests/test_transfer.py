@@ -1,6 +1,7 @@
 """The verbs of a transfer: batches are replayed by the rules, nobody is woken, nothing is half taken."""
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -327,7 +328,13 @@ async def test_an_output_comes_in_parts_and_never_replaces_another(
         session_id=PARENT, id="out_1", upload="u1", part=0, first_bytes=2, data=b"YWI="
     )
     last = first.model_copy(
-        update={"part": 1, "data": b"c", "mime": "text/plain", "bytes": 3, "digest": "0" * 64}
+        update={
+            "part": 1,
+            "data": b"c",
+            "mime": "text/plain",
+            "bytes": 3,
+            "digest": sha256(b"abc").hexdigest(),
+        }
     )
     assert not (await store_output(context, "default", first)).complete
     assert await eventlog.outputs.stat("default", "out_1") is None

@@ -211,6 +211,32 @@ class OutputStore(Protocol):
     ) -> None:
         """Make the parts of one try an output that can be read."""
 
+    def read_parts(
+        self,
+        at: Address,
+        output_id: OutputId,
+        parts: OutputParts,
+        *,
+        principal: PrincipalName | None = None,
+    ) -> AsyncIterator[bytes]:
+        """The parts of one try, as far as they are there, before they are an output."""
+
+    async def drop_parts(
+        self,
+        at: Address,
+        output_id: OutputId,
+        parts: OutputParts,
+        *,
+        principal: PrincipalName | None = None,
+    ) -> None:
+        """Delete the parts of one try."""
+
+    async def remove_unfinished(self, *, idle_s: float) -> int:
+        """Delete parts that belong to no output and to which nothing was added for so long.
+
+        The answer is of how many tries. Raises LogUnavailable, StreamMissing.
+        """
+
     async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
         """The size and type of an output of this tenant; None if it is not stored, or no longer."""
 

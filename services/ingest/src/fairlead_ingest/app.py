@@ -12,6 +12,7 @@ from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_ingest.command_context import CONTEXT, CommandContext
+from fairlead_ingest.dead_uploads import remove_dead_uploads
 from fairlead_ingest.intake import admit_published_prompts
 from fairlead_ingest.metrics import PromptCount
 from fairlead_ingest.settings import IngestSettings
@@ -155,11 +156,13 @@ class Ingest:
             self.server.provide(CONTEXT, self._context)
             await self.server.start()
             intake = asyncio.create_task(admit_published_prompts(self._context))
+            life_s = self._settings.config.ingest.upload_life_s
+            cleaning = asyncio.create_task(remove_dead_uploads(eventlog.attachments, life_s=life_s))
             try:
                 yield
             finally:
                 self._context.stopping.set()
-                await cancel_and_wait(intake)
+                await cancel_and_wait(intake, cleaning)
                 await self.server.stop()
                 await self._context.waker.shutdown()
 

@@ -58,6 +58,34 @@ class MemoryOutputs:
         self.outputs[at.tenant, output_id] = (whole, parts.mime)
         self._sessions[output_id], self._principals[output_id] = at, principal
 
+    async def read_parts(
+        self,
+        at: Address,
+        output_id: OutputId,
+        parts: OutputParts,
+        *,
+        principal: PrincipalName | None = None,  # noqa: ARG002 - the port names it
+    ) -> AsyncIterator[bytes]:
+        for number in range(parts.count):
+            yield self._parts.get((at, output_id, parts.upload, number), b"")
+
+    async def drop_parts(
+        self,
+        at: Address,
+        output_id: OutputId,
+        parts: OutputParts,
+        *,
+        principal: PrincipalName | None = None,  # noqa: ARG002 - the port names it
+    ) -> None:
+        for number in range(parts.count):
+            self._parts.pop((at, output_id, parts.upload, number), None)
+
+    async def remove_unfinished(self, *, idle_s: float) -> int:
+        """Forget the parts of every try. They have no time here, so that only 0 removes them."""
+        tries = {key[:3] for key in self._parts} if idle_s <= 0 else set()
+        self._parts = {} if tries else self._parts
+        return len(tries)
+
     async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
         output = self.outputs.get((tenant, output_id))
         return None if output is None else StoredOutput(len(output[0]), output[1])

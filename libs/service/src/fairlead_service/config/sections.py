@@ -111,6 +111,7 @@ class IngestConfig(Section):
     prompt_bytes_max: int = Field(default=768 * 1024, gt=0)
     attachment_inline_bytes: int = Field(default=64 * 1024, ge=0, le=512 * 1024)
     attachment_bytes_max: int = Field(default=20 * 1024 * 1024, gt=0, le=20 * 1024 * 1024)
+    upload_life_s: float = Field(default=3600.0, gt=0)
     schema_bytes_max: int = Field(default=64 * 1024, gt=0)
     schema_depth_max: int = Field(default=32, gt=0, le=100)
     schema_nodes_max: int = Field(default=2_000, gt=0)

@@ -22,6 +22,7 @@ import orjson
 from fairlead_eventlog.errors import LogError, LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.messages import purge_subject
+from fairlead_eventlog.jetstream.streams.output_chunks import Chunks, is_idle, read_chunks
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes, principal_mark
 from fairlead_eventlog.register_ports import OutputPart, OutputParts, StoredOutput
 from fairlead_eventlog.streams import OUTPUT_BUCKET
@@ -90,6 +91,52 @@ class JetStreamOutputs:
         nuid = _parts_nuid(at, output_id, parts.upload, parts.first_bytes, principal)
         await self._store_description(at.tenant, output_id, nuid, parts)
 
+    async def read_parts(
+        self,
+        at: Address,
+        output_id: OutputId,
+        parts: OutputParts,
+        *,
+        principal: PrincipalName | None = None,
+    ) -> AsyncIterator[bytes]:
+        nuid = _parts_nuid(at, output_id, parts.upload, parts.first_bytes, principal)
+        subject = self._chunk_subject(nuid)
+        async for payload in read_chunks(self._link, self._stream, subject, count=parts.count):
+            yield payload
+
+    async def drop_parts(
+        self,
+        at: Address,
+        output_id: OutputId,
+        parts: OutputParts,
+        *,
+        principal: PrincipalName | None = None,
+    ) -> None:
+        nuid = _parts_nuid(at, output_id, parts.upload, parts.first_bytes, principal)
+        await purge_subject(self._link, self._stream, self._chunk_subject(nuid))
+
+    async def remove_unfinished(self, *, idle_s: float) -> int:
+        prefix = self._chunk_subject("")
+        counts = await self._chunk_counts(f"{prefix}>")
+        described = await self._chunk_counts(f"$O.{self._bucket}.M.>")
+        tries = [Chunks(subject, *_parse_nuid(subject.removeprefix(prefix))) for subject in counts]
+        outputs = Counter((each.tenant, each.output_id) for each in tries)
+        removed = 0
+        for each in tries:
+            is_described = self._description_subject(each.tenant, each.output_id) in described
+            if is_described and outputs[each.tenant, each.output_id] == 1:
+                continue
+            if await is_idle(self._link, self._stream, each.subject, idle_s):
+                removed += await self._remove_unless_used(each)
+        return removed
+
+    async def _remove_unless_used(self, chunks: Chunks) -> bool:
+        description = await self._describe(chunks.tenant, chunks.output_id)
+        if description is not None and self._chunk_subject(description["nuid"]) == chunks.subject:
+            return False
+        await purge_subject(self._link, self._stream, chunks.subject)
+        return True
+
     async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
         description = await self._describe(tenant, output_id)
         if description is None:
@@ -128,7 +175,7 @@ class JetStreamOutputs:
     async def remove_all(self, at: Address) -> None:
         chunks = self._chunk_subject(f"{at.tenant}.{at.session_id}.>")
         for subject in await self._chunk_counts(chunks):
-            _, _, output_id, _ = subject.removeprefix(self._chunk_subject("")).split(".")
+            _, output_id = _parse_nuid(subject.removeprefix(self._chunk_subject("")))
             await purge_subject(
                 self._link, self._stream, self._description_subject(at.tenant, output_id)
             )
@@ -150,10 +197,10 @@ class JetStreamOutputs:
                 return counts
 
     def _output_bytes(self, subject: str, chunks: int) -> int:
-        """The bytes of an output. Only the first of several chunks has a known length."""
+        """The bytes of an output. All of its chunks but the last are as long as the first."""
         length, dash, _ = subject.rpartition(".")[2].partition("-")
         first = int(length) if dash and length.isdigit() else self._chunk_bytes
-        return first + (chunks - 1) * self._chunk_bytes
+        return first * chunks
 
     @property
     def _chunk_bytes(self) -> int:
@@ -227,6 +274,12 @@ async def _split_chunks(pieces: AsyncIterator[bytes], length: int) -> AsyncItera
             del pending[:length]
     if pending:
         yield bytes(pending)
+
+
+def _parse_nuid(nuid: str) -> tuple[TenantId, OutputId]:
+    """The tenant and the output of chunks."""
+    tenant, _, output_id, _ = nuid.split(".")
+    return tenant, output_id
 
 
 def _parts_nuid(

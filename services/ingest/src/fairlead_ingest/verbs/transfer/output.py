@@ -1,8 +1,9 @@
 """Outputs and attachments in parts: `transfer.output` stores those of an import, `transfer.read` reads."""
 
 from base64 import b64encode
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from hashlib import sha256
 from typing import Final, cast
 
 from fairlead_eventlog.register_ports import OutputPart, OutputParts, OutputStore
@@ -15,6 +16,7 @@ from fairlead_schema.ids import OutputId
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.lines import CHUNK_BYTES
 from fairlead_service.rpc.server import TenantParam
+from fairlead_session.media.kind import find_lie
 
 PIECE_BYTES: Final = CHUNK_BYTES
 """In base64 it fits into a message."""
@@ -56,8 +58,27 @@ async def store_part(
         digest=bytes.fromhex(command.digest),
         mime=command.mime,
     )
+    fault = await _find_fault(store.read_parts(at, name, parts, principal=principal), command)
+    if fault is not None:
+        await store.drop_parts(at, name, parts, principal=principal)
+        raise InvalidRequest(f"The file is refused: {fault}", kind="Body")
     await store.finish_parts(at, name, parts, principal=principal)
     return OutputStored(id=command.id, complete=True)
+
+
+async def _find_fault(parts: AsyncIterator[bytes], command: StoreOutput) -> str | None:
+    """Why the parts are not what the last one says; None if they are. Nobody can replace them later."""
+    digest, size, content = sha256(), 0, bytearray()
+    async for data in parts:
+        digest.update(data)
+        size += len(data)
+        if is_attachment(command.id):
+            content += data
+    if size != command.bytes:
+        return f"its parts have {size} bytes, and {command.bytes} were announced"
+    if digest.hexdigest() != command.digest:
+        return "its parts have another hash than the last one says"
+    return find_lie(command.mime or "", bytes(content)) if is_attachment(command.id) else None
 
 
 async def read_output(
