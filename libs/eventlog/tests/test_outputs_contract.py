@@ -235,8 +235,8 @@ async def test_the_stored_bytes_of_a_tenant_follow_its_outputs(eventlog: EventLo
     assert (await outputs.stored_bytes("counted")).total == 1024
 
     for number in range(3):
-        part = OutputPart("try1", number, 100, b"p" * (100 if number < 2 else 50))
-        await outputs.put_part(own, "out_parts", part)
+        data = b"p" * (100 if number < 2 else 50)
+        await outputs.put_part(own, "out_parts", OutputPart("try1", number, 100, data))
     parts = (await outputs.stored_bytes("counted")).total - 1024
     if parts:  # The twin counts what is whole.
         assert parts == 300, "each part counts as long as the first"

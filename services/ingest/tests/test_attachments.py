@@ -213,11 +213,10 @@ def test_a_text_that_is_surely_smaller_than_the_limit_is_smaller(character: str)
 async def test_a_lie_leaves_room_for_the_truth(context: CommandContext) -> None:
     """P-23: content is stored once by its hash, so that a lie must not take its place."""
     await create_session(context)
-    last = {"part": 3, "firstBytes": 9, "data": ""}
     for lie in (
         upload_part(PNG, mime="image/gif"),
         upload_part(PNG, upload="empty", data="", firstBytes=0),
-        upload_part(PNG, upload="last", **last),
+        upload_part(PNG, upload="last", part=3, firstBytes=9, data=""),
         upload_part(PNG, upload="other", data=b64encode(PNG[::-1]).decode()),
     ):
         with pytest.raises(InvalidRequest, match="The file is refused"):
