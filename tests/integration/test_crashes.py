@@ -152,7 +152,8 @@ async def test_a_stalled_postgres_stops_no_admission_turn_or_stream(
             async with asyncio.timeout(60):
                 await ended.acquire()
             turns += 1
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.2)
+        await probe_until_degraded(up)
     following.cancel()
 
     await up.wait_until_rested(session)
@@ -161,10 +162,23 @@ async def test_a_stalled_postgres_stops_no_admission_turn_or_stream(
     assert [message["type"] for message in messages] == ["user", "assistant"] * turns
 
 
+async def probe_until_degraded(up: Stack) -> None:
+    """C3: probe the gateway as Kubernetes does. It stays in service, and says what it misses."""
+    async with asyncio.timeout(60), httpx.AsyncClient(trust_env=False) as probe:
+        while True:
+            answer = await probe.get(f"{up.up.ops}/readyz")
+            assert answer.status_code == 200, answer.text
+            if "postgres" in answer.json()["degraded"]:
+                return
+            await asyncio.sleep(0.2)
+
+
 async def read_when_available(up: Stack, session: str) -> list[dict[str, Any]]:
     """The messages of a session. For a moment after a stall the gateway may say that reads are not available."""
     async with asyncio.timeout(60):
-        while (answer := await up.http.get(f"/api/session/{session}/message?order=asc")).is_error:
+        while (
+            answer := await up.http.get(f"/api/session/{session}/message?order=asc&limit=1000")
+        ).is_error:
             assert answer.json()["_tag"] == "ServiceUnavailableError"
             await asyncio.sleep(0.1)
     messages: list[dict[str, Any]] = answer.json()["data"]

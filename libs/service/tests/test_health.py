@@ -47,7 +47,20 @@ async def test_a_process_without_complaints_is_ready() -> None:
     async with client(Starlette(routes=health.routes())) as http:
         answer = await http.get("/readyz")
 
-    assert (answer.status_code, answer.json()) == (200, {"ready": True, "away": {}})
+    assert (answer.status_code, answer.json()) == (200, {"ready": True, "away": {}, "degraded": {}})
+
+
+async def test_a_dependency_that_it_can_do_without_leaves_it_ready() -> None:
+    """C3: a load balancer keeps a process that serves a part."""
+    health = Health()
+    health.depend("nats", lambda: None)
+    health.want("postgres", lambda: "connection refused")
+
+    async with client(Starlette(routes=health.routes())) as http:
+        answer = await http.get("/readyz")
+
+    assert answer.status_code == 200
+    assert answer.json()["degraded"] == {"postgres": "connection refused"}
 
 
 async def test_a_complaint_makes_it_not_ready_but_leaves_it_healthy() -> None:
@@ -63,7 +76,11 @@ async def test_a_complaint_makes_it_not_ready_but_leaves_it_healthy() -> None:
         back = await http.get("/readyz")
 
     assert away.status_code == 503
-    assert away.json() == {"ready": False, "away": {"nats": "connection refused"}}
+    assert away.json() == {
+        "ready": False,
+        "away": {"nats": "connection refused"},
+        "degraded": {},
+    }
     assert (alive.status_code, alive.json()) == (200, {"healthy": True})
     assert back.status_code == 200
 
@@ -87,7 +104,7 @@ async def test_work_is_ready_once_it_is_open_and_closed_at_the_end() -> None:
         steps.append("closed")
 
     async with running(application("test", work, Health())) as http:
-        assert await wait_for_readiness(http) == {"ready": True, "away": {}}
+        assert await wait_for_readiness(http) == {"ready": True, "away": {}, "degraded": {}}
 
     assert steps == ["open", "closed"]
 

@@ -1,6 +1,6 @@
-"""Health over HTTP: `/healthz` (this process runs), `/readyz` (its dependencies answer), `/metrics`."""
+"""Health over HTTP: `/healthz` (this process runs), `/readyz` (it can serve), `/metrics`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import orjson
@@ -14,19 +14,31 @@ Probe: TypeAlias = Callable[[], str | None]
 
 
 class Health:
-    """The dependencies of a process. The process is ready while no probe returns a complaint."""
+    """The dependencies of a process, in two kinds.
+
+    Without a dependency that it needs, a process cannot serve what it promises: it is not ready. Without one
+    that it can do without, it serves a part, says so, and stays in service.
+    """
 
     def __init__(self) -> None:
-        self._probes: dict[str, Probe] = {}
+        self._needed: dict[str, Probe] = {}
+        self._wanted: dict[str, Probe] = {}
 
     def depend(self, name: str, probe: Probe) -> None:
-        """Add a dependency."""
-        self._probes[name] = probe
+        """Add a dependency without which the process is not ready."""
+        self._needed[name] = probe
+
+    def want(self, name: str, probe: Probe) -> None:
+        """Add a dependency without which the process is ready, but degraded."""
+        self._wanted[name] = probe
 
     def complaints(self) -> dict[str, str]:
-        """The dependencies that are away now, each with its reason."""
-        reasons = {name: probe() for name, probe in self._probes.items()}
-        return {name: reason for name, reason in reasons.items() if reason is not None}
+        """The needed dependencies that are away now, each with its reason."""
+        return _ask(self._needed)
+
+    def wanted_complaints(self) -> dict[str, str]:
+        """The other dependencies that are away now, each with its reason."""
+        return _ask(self._wanted)
 
     def complaint(self) -> str | None:
         """All complaints in one line; None when the process is ready."""
@@ -44,11 +56,17 @@ class Health:
         return _json(200, {"healthy": True})
 
     async def _readyz(self, _request: Request) -> Response:
-        away = self.complaints()
-        return _json(503 if away else 200, {"ready": not away, "away": away})
+        away, degraded = self.complaints(), self.wanted_complaints()
+        body = {"ready": not away, "away": away, "degraded": degraded}
+        return _json(503 if away else 200, body)
 
     async def _metrics(self, _request: Request) -> Response:
         return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+def _ask(probes: Mapping[str, Probe]) -> dict[str, str]:
+    reasons = {name: probe() for name, probe in probes.items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def _json(status: int, body: object) -> Response:

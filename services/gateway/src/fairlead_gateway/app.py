@@ -40,7 +40,8 @@ def build(settings: GatewaySettings, local: LocalRequests | None = None) -> Star
     )
     health = Health()
     health.depend("nats", nats.complaint)
-    health.depend("postgres", read_model.complaint)
+    # Without Postgres the gateway still admits prompts and streams: only reads say that they are unavailable.
+    health.want("postgres", read_model.complaint)
 
     @asynccontextmanager
     async def work() -> AsyncIterator[None]:
