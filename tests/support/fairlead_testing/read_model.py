@@ -6,18 +6,25 @@ from typing import Any
 
 from fairlead_gateway.reads import rows
 from fairlead_gateway.reads.read_model import (
+    ActivityRow,
     AskKind,
+    BrokenSession,
     Order,
     ProjectionProgress,
     ReadsUnavailable,
+    RecoveredSession,
     SessionAnchor,
     SessionFilter,
+    StateCounts,
+    WaitingAsk,
 )
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.session_info import SessionInfo
+from fairlead_schema.session_status import SessionOverview
 from fairlead_schema.subjects import Address
+from fairlead_session.execution.status import StatusFacts
 from fairlead_session.info import client_session
 
 
@@ -31,6 +38,7 @@ class SessionRows:
     asked_for: bool = False
     """Somebody prompted the session, and no runner has taken it yet."""
     broken: str | None = None
+    rested: str | None = None
     epoch: int = 0
     messages: dict[int, dict[str, Any]] = field(default_factory=dict)
     deliveries: dict[MessageId, Delivery] = field(default_factory=dict)
@@ -71,6 +79,54 @@ class MemoryReadModel:
         if after is not None:
             sessions = [item for item in sessions if _is_after(_sort_key(item), after, order)]
         return [client_session(item) for item in sessions[:limit]]
+
+    async def overviews(
+        self,
+        tenant: TenantId,
+        wanted: SessionFilter,
+        *,
+        order: Order,
+        after: SessionAnchor | None,
+        limit: int,
+    ) -> Sequence[SessionOverview]:
+        found = await self.sessions(tenant, wanted, order=order, after=after, limit=limit)
+        return [self._overview(tenant, session) for session in found]
+
+    async def overviews_by_id(
+        self, tenant: TenantId, session_ids: Sequence[SessionId]
+    ) -> Sequence[SessionOverview]:
+        self._check_available()
+        found = [self.rows.get(Address(tenant, session_id)) for session_id in session_ids]
+        sessions = sorted((rows.session for rows in found if rows), key=_sort_key, reverse=True)
+        return [self._overview(tenant, session) for session in sessions]
+
+    async def state_counts(self, tenant: TenantId) -> StateCounts:
+        self._check_available()
+        stored = [
+            rows
+            for at, rows in self.rows.items()
+            if at.tenant == tenant and rows.session.time.archived is None
+        ]
+        asks = [sum(map(len, rows.asks.values())) for rows in stored]
+        return StateCounts(
+            running=sum(bool(rows.owner) and rows.broken is None for rows in stored),
+            waiting=sum(map(bool, asks)),
+            asks=sum(asks),
+            broken=sum(rows.broken is not None for rows in stored),
+        )
+
+    def _overview(self, tenant: TenantId, session: SessionInfo) -> SessionOverview:
+        stored = self.rows[Address(tenant, session.id)]
+        facts = StatusFacts(
+            owner=stored.owner,
+            broken=stored.broken,
+            archived=session.time.archived is not None,
+            asks=sum(map(len, stored.asks.values())),
+            pending=int(stored.asked_for),
+            work_requested=stored.asked_for,
+            rested=stored.rested,
+        )
+        return rows.overview_of(client_session(session), facts)
 
     async def active(self, tenant: TenantId) -> Sequence[SessionId]:
         self._check_available()
@@ -121,6 +177,61 @@ class MemoryReadModel:
             for ask in stored.asks.get(kind, ())
         ]
 
+    async def asks_with_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[WaitingAsk]:
+        self._check_available()
+        found = [
+            WaitingAsk(
+                kind,
+                ask,
+                stored.session.time.updated,
+                stored.session.title,
+                stored.session.location.directory,
+                stored.session.agent,
+                stored.session.parent_id,
+                _newest_answer(stored),
+            )
+            for at, stored in self.rows.items()
+            if at.tenant == tenant
+            for kind, asks in stored.asks.items()
+            for ask in asks
+        ]
+        return sorted(found, key=lambda row: -row.asked_at)[:limit]
+
+    async def activity(self, tenant: TenantId, *, since: int) -> ActivityRow:
+        self._check_available()
+        answers = [
+            message
+            for at, stored in self.rows.items()
+            if at.tenant == tenant
+            for message in stored.messages.values()
+            if message["type"] == "assistant" and message["time"]["created"] >= since
+        ]
+        cost = sum(message.get("cost") or 0 for message in answers)
+        return ActivityRow(len(answers), cost, sum(map(_token_sum, answers)))
+
+    async def checkpoints(self) -> Mapping[int, int]:
+        self._check_available()
+        return {}
+
+    async def broken(self, tenant: TenantId, *, limit: int) -> Sequence[BrokenSession]:
+        self._check_available()
+        found = [
+            BrokenSession(at.session_id, stored.broken, stored.session.time.updated)
+            for at, stored in self.rows.items()
+            if at.tenant == tenant and stored.broken is not None
+        ]
+        return sorted(found, key=lambda one: -one.time)[:limit]
+
+    async def recoveries(
+        self,
+        tenant: TenantId,  # noqa: ARG002 - the twin has no events
+        *,
+        since: int,  # noqa: ARG002
+        limit: int,  # noqa: ARG002
+    ) -> Sequence[RecoveredSession]:
+        self._check_available()
+        return []
+
     async def child_asks(self, at: Address, kind: AskKind) -> Sequence[Mapping[str, Any]]:
         self._check_available()
         children = [
@@ -146,6 +257,19 @@ class MemoryReadModel:
     def _messages(self, at: Address) -> list[tuple[int, dict[str, Any]]]:
         stored = self._find(at)
         return [] if stored is None else sorted(stored.messages.items())
+
+
+def _newest_answer(stored: SessionRows) -> dict[str, Any] | None:
+    answers = [m for _, m in sorted(stored.messages.items()) if m["type"] == "assistant"]
+    return answers[-1] if answers else None
+
+
+def _token_sum(message: dict[str, Any]) -> int:
+    tokens = message.get("tokens")
+    if tokens is None:
+        return 0
+    own = sum(tokens[name] for name in ("input", "output", "reasoning"))
+    return int(own + tokens["cache"]["read"] + tokens["cache"]["write"])
 
 
 def _sort_key(session: SessionInfo) -> SessionAnchor:

@@ -171,6 +171,11 @@ def tenant_usage(tenant: TenantId) -> str:
     return f"{ROOT}.spending.{tenant}"
 
 
+def operations(tenant: TenantId) -> str:
+    """The subject on which the projector reports services, streams and the dead letters of a tenant."""
+    return f"{ROOT}.operations.{tenant}"
+
+
 def ping(instance: str) -> str:
     """The subject on which a runner or tool worker answers that it is alive."""
     return f"{ROOT}.ping.{instance}"

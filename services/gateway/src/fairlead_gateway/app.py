@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from starlette.applications import Starlette
 
@@ -9,6 +10,9 @@ from fairlead_eventlog.jetstream import connect
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_gateway.a2a_view.operations import a2a_operations
 from fairlead_gateway.ag_ui_view.operations import ag_ui_operations
+from fairlead_gateway.console.assets import console_routes
+from fairlead_gateway.console.provider_sign_in import provider_routes
+from fairlead_gateway.console.sealed_cookie import Sealer
 from fairlead_gateway.http import dispatch
 from fairlead_gateway.http.principal_limits import PrincipalLimits
 from fairlead_gateway.log.nats_connection import NatsConnection
@@ -54,13 +58,25 @@ def build(settings: GatewaySettings, local: LocalRequests | None = None) -> Star
         read_model,
         build_authenticator(settings.auth),
         PrincipalLimits(settings.limits),
+        sealer=_sealer(settings),
     )
     described = (*OPERATIONS, *ag_ui_operations(), *a2a_operations())
     all_operations = (*described, *view_operations())
-    routes = [*dispatch.build_routes(runtime, all_operations), openapi.route(described)]
+    routes = [
+        *dispatch.build_routes(runtime, all_operations),
+        openapi.route(described),
+        *provider_routes(runtime),
+        *console_routes(),
+    ]
     operations = OperationsPort(settings.ops_host, settings.ops_port)
     app = dispatch.guard_and_log(
         application("gateway", work, health, routes, operations=operations), settings.origin_rules
     )
     app.state.runtime = runtime
     return app
+
+
+def _sealer(settings: GatewaySettings) -> Sealer:
+    """The sealer of cookies. Gateways share it through a file; without one, each has its own."""
+    path = settings.auth.cookie_key_file
+    return Sealer.random() if path is None else Sealer.load(Path(path))

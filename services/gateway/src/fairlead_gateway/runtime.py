@@ -10,6 +10,8 @@ from fairlead_eventlog.register_ports import OutputStore, Snapshots
 from fairlead_eventlog.replicas.open_texts import OpenTextsPort
 from fairlead_eventlog.replicas.tenant_broadcasts import TenantBroadcasts
 from fairlead_eventlog.status.log_status import LogStatusRegister
+from fairlead_gateway.console.sealed_cookie import Sealer
+from fairlead_gateway.console.used_tickets import UsedTickets
 from fairlead_gateway.http.failed_logins import FailedLogins
 from fairlead_gateway.http.principal_limits import PrincipalLimits
 from fairlead_gateway.live.hub_life import HubsByTenant
@@ -69,6 +71,9 @@ class Runtime:
     read_model: ReadModel
     authenticator: Authenticator
     limits: PrincipalLimits
+    sealer: Sealer = field(default_factory=Sealer.random)
+    """Seals the cookies of browsers."""
+    used_tickets: UsedTickets = field(default_factory=UsedTickets)
     failed_logins: FailedLogins = field(default_factory=FailedLogins)
     own_writes: OwnWrites = field(default_factory=OwnWrites)
     hubs: HubRegistry = field(default_factory=HubRegistry)

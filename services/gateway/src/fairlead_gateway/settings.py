@@ -57,6 +57,8 @@ class GatewaySettings(BaseModel):
     origin_rules: OriginRules = OriginRules()
     limits: LimitSettings = LimitSettings()
     auth: AuthConfig = AuthConfig()
+    ask_expire_s: float | None = None
+    """After how long an ask is rejected by itself."""
     directory: str = "/"
     default_location: Callable[[TenantId], str | None] = lambda _tenant: None
     agents: dict[str, AgentConfig] = Field(default_factory=dict)
@@ -116,6 +118,7 @@ class GatewaySettings(BaseModel):
             import_bytes_max=gateway.import_bytes_max,
             fresh_timeout_s=gateway.fresh_timeout_s,
             heartbeat_s=gateway.heartbeat_s,
+            ask_expire_s=config.asks.expire_s,
             directory=config.location.default or str(Path.cwd()),
             default_location=config.default_location,
             agents=config.agents,

@@ -81,8 +81,9 @@ def bearer(key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-def test_only_health_has_no_scope() -> None:
-    assert [o.id for o in OPERATIONS if o.scope is None] == ["health.read"]
+def test_only_health_and_the_sign_in_have_no_scope() -> None:
+    free = ["health.read", "sign-in.methods", "sign-in.start", "sign-in.end"]
+    assert [o.id for o in OPERATIONS if o.scope is None] == free
     assert {operation.scope for operation in SCOPED} <= set(SCOPES)
 
 

@@ -49,7 +49,12 @@ def build(settings: ProjectorSettings, local: LocalRequests | None = None) -> St
             health.depend("nats", lambda: eventlog.complaint() or nats())
             async with (
                 run_tasks(settings, eventlog, complaints, gate),
-                serve_usage(settings, JoinedStores(eventlog.outputs, eventlog.attachments), local),
+                serve_usage(
+                    settings,
+                    JoinedStores(eventlog.outputs, eventlog.attachments),
+                    eventlog.operations,
+                    local,
+                ),
             ):
                 yield
 

@@ -10,12 +10,14 @@ from typing import Annotated, Any, Final, TypeAlias
 import psycopg
 from faststream import Context
 
+from fairlead_eventlog.condition.operations import OperationsPort
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_eventlog.quotas.stored_bytes import CountsBytes, StoredBytes
 from fairlead_projector import database
 from fairlead_projector.database import Connection, query
+from fairlead_projector.operations_report import OPERATIONS, report_operations
 from fairlead_projector.settings import ProjectorSettings
 from fairlead_schema import subjects
 from fairlead_schema.commands.quota import AskTenantTotals, QuotaLimits, TenantTotals
@@ -129,13 +131,16 @@ TotalsDep: TypeAlias = Annotated[TenantTotalsStore, Context(TOTALS)]
 
 @asynccontextmanager
 async def serve_usage(
-    settings: ProjectorSettings, outputs: CountsBytes, local: LocalRequests | None = None
+    settings: ProjectorSettings,
+    outputs: CountsBytes,
+    operations: OperationsPort,
+    local: LocalRequests | None = None,
 ) -> AsyncIterator[None]:
     """Answer usage requests until the block ends."""
     totals = TenantTotalsStore(
         settings.postgres_dsn, outputs, settings.quotas, settings.principal_quotas
     )
-    server = usage_server(settings.nats, totals, local)
+    server = usage_server(settings.nats, totals, operations, local)
     await server.start()
     try:
         yield
@@ -145,14 +150,19 @@ async def serve_usage(
 
 
 def usage_server(
-    address: NatsAddress, totals: TenantTotalsStore, local: LocalRequests | None = None
+    address: NatsAddress,
+    totals: TenantTotalsStore,
+    operations: OperationsPort,
+    local: LocalRequests | None = None,
 ) -> RpcServer:
-    """The server of the verb `spending`, the only verb of the projector."""
+    """The server of the projector's verbs: `spending` and `operations`."""
     server = RpcServer(
         partial(open_client, address), name="projector", refusals=REFUSALS, local=local
     )
     server.provide(TOTALS, totals)
     server.serve("spending", subjects.tenant_usage(ANY_TENANT), tenant_totals)
+    server.provide(OPERATIONS, operations)
+    server.serve("operations", subjects.operations(ANY_TENANT), report_operations)
     return server
 
 
@@ -169,4 +179,8 @@ def _unavailable(error: psycopg.Error) -> Refused:
     return ServiceUnavailable(f"Read models are unavailable: {error}", service="postgres")
 
 
-REFUSALS: Final[Refusals] = {psycopg.Error: _unavailable}
+def _log_unavailable(error: LogError) -> Refused:
+    return ServiceUnavailable(f"The log is not available: {error}", service="nats")
+
+
+REFUSALS: Final[Refusals] = {psycopg.Error: _unavailable, LogError: _log_unavailable}

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairlead_cli.embedded import nats_cluster, services
 from fairlead_cli.embedded import state_directory as directory
-from fairlead_cli.embedded.access_key import ensure_key
+from fairlead_cli.embedded.access_key import ensure_cookie_key, ensure_key
 from fairlead_cli.embedded.configuration import StackConfig, choose_config
 from fairlead_cli.embedded.fork_server.client import ForkClient
 from fairlead_cli.embedded.nats_cluster import NatsCluster
@@ -166,7 +166,12 @@ class Stack:
         if self._plan.open:
             variables |= {"FAIRLEAD_AUTH_MODE": "open", "FAIRLEAD_GATEWAY_HOST": LOOPBACK}
         elif token is not None:
-            variables |= {"FAIRLEAD_AUTH_MODE": "token", "FAIRLEAD_AUTH_KEYS_FILE": str(state.keys)}
+            ensure_cookie_key(state)
+            variables |= {
+                "FAIRLEAD_AUTH_MODE": "token",
+                "FAIRLEAD_AUTH_KEYS_FILE": str(state.keys),
+                "FAIRLEAD_AUTH_COOKIE_KEY_FILE": str(state.cookie_key),
+            }
         return variables
 
     async def _start_services(self, context: services.ServiceContext, forks: ForkClient) -> int:

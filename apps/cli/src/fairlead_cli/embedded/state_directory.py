@@ -73,6 +73,11 @@ class StateDirectory:
         """The digests of the keys that the gateway accepts."""
         return self.root / "keys.json"
 
+    @property
+    def cookie_key(self) -> Path:
+        """The key that seals the cookies of the console."""
+        return self.root / "cookie.key"
+
     def directories(self) -> tuple[Path, ...]:
         """All directories that the services and servers use."""
         return (self.nats, self.postgres, self.passwords, self.tools, self.cache, self.logs)

@@ -12,6 +12,7 @@ from fairlead_eventlog.streams import (
     ATTACHMENT_BUCKET,
     ATTACHMENTS,
     CHECKPOINTS,
+    DEAD,
     EVENTS,
     JOBS,
     LOG_STATUS,
@@ -114,6 +115,7 @@ _REMOVE_OUTPUTS: Final = may.read_state(OUTPUTS.name, ATTACHMENTS.name) + may.pu
     OUTPUTS.name, ATTACHMENTS.name
 )
 _ASK_TOTALS: Final = may.publish(f"{ROOT}.spending.*")
+_ASK_SERVICES: Final = may.publish("$SRV.STATS")
 _DESCRIBE_ITSELF: Final = may.subscribe("$SRV.>")
 # A shard needs no acknowledgement. But the server remembers each reply that an identity may not use.
 _FOLLOW_SHARDS: Final = may.publish(
@@ -214,12 +216,15 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _READ_APPROVALS
     + may.read_state(APPROVALS.name)
     + _call("permission.recheck", "ask.expire")
-    + may.subscribe(f"{ROOT}.spending.*"),
+    + may.read_last(DEAD.name)
+    + _ASK_SERVICES
+    + may.subscribe(f"{ROOT}.spending.*", f"{ROOT}.operations.*"),
     "gateway": _READ_LOG
     + _READ_SNAPSHOTS
     + _READ_OUTPUTS
     + _READ_ATTACHMENTS
     + _ASK_TOTALS
+    + may.publish(f"{ROOT}.operations.*")
     + may.subscribe(f"{ROOT}.delta.*.*")
     + may.publish(f"{ROOT}.open.*")
     + _call(*(verb for verb, rule in VERBS.items() if rule.scope is not None))

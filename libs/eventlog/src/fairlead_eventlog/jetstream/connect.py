@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from fairlead_eventlog.condition.operations import JetStreamOperations
 from fairlead_eventlog.condition.stream_sizes import JetStreamStreamSizes
 from fairlead_eventlog.condition.waiting_work import JetStreamWaitingWork
 from fairlead_eventlog.connection import EventLog
@@ -141,5 +142,6 @@ def open_ports(
         approvals=JetStreamApprovals(link),
         stream_sizes=JetStreamStreamSizes(link),
         waiting_work=JetStreamWaitingWork(link),
+        operations=JetStreamOperations(link),
         complaint=link.complaint,
     )

@@ -1,5 +1,6 @@
 """An event log in memory: every port without a server, tested by the same contract suite."""
 
+from fairlead_eventlog.condition.operations import MemoryOperations
 from fairlead_eventlog.condition.stream_sizes import MemoryStreamSizes
 from fairlead_eventlog.condition.waiting_work import MemoryWaitingWork
 from fairlead_eventlog.connection import EventLog
@@ -59,5 +60,6 @@ def memory_eventlog() -> EventLog:
         approvals=MemoryApprovals(),
         stream_sizes=MemoryStreamSizes(),
         waiting_work=MemoryWaitingWork(),
+        operations=MemoryOperations(),
         complaint=lambda: None,
     )

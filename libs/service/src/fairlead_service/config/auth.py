@@ -31,6 +31,16 @@ class AuthConfig(Section):
     roles_claim: str = "roles"
     deny_file: str | None = None
     query_tokens: bool = False
+    cookie_key_file: str | None = None
+    """Seals the cookies of the console. Gateways that share callers share the file."""
+    client_id: str | None = None
+    """The console is this client of the issuer: people sign in there (code flow with PKCE)."""
+    client_secret_file: str | None = None
+    authorize_url: str | None = None
+    token_url: str | None = None
+    sign_in_scopes: str = "openid profile"
+    sign_in_token: Literal["id_token", "access_token"] = "id_token"  # noqa: S105 - the name of a field
+    """Which token of the issuer's answer the caller is known by. Its audience must be `audience`."""
 
     @model_validator(mode="after")
     def _issuer_is_complete(self) -> Self:
@@ -44,10 +54,23 @@ class AuthConfig(Section):
             raise ValueError("issuer needs an audience")
         if (self.jwks_file is None) == (self.jwks_url is None):
             raise ValueError("issuer needs either jwks_file or jwks_url")
-        if self.jwks_url is not None:
-            url = urlsplit(self.jwks_url)
-            if url.scheme != "https" and not (
-                url.scheme == "http" and is_loopback(url.hostname or "")
-            ):
-                raise ValueError("jwks_url must begin with https://")
+        for name in ("jwks_url", "authorize_url", "token_url"):
+            if not _is_trusted(getattr(self, name)):
+                raise ValueError(f"{name} must begin with https://")
         return self
+
+    @model_validator(mode="after")
+    def _client_is_complete(self) -> Self:
+        if self.client_id is None:
+            return self
+        if self.issuer is None or self.authorize_url is None or self.token_url is None:
+            raise ValueError("client_id needs issuer, authorize_url and token_url")
+        return self
+
+
+def _is_trusted(address: str | None) -> bool:
+    """Whether an address is safe from others on the way: https, or this machine."""
+    if address is None:
+        return True
+    url = urlsplit(address)
+    return url.scheme == "https" or (url.scheme == "http" and is_loopback(url.hostname or ""))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 
+from fairlead_gateway.console.sealed_cookie import cookie_name
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import Forbidden, Unauthorized
 from fairlead_schema.identity.principal import Principal
@@ -13,6 +14,7 @@ from fairlead_service.identity.credentials import credential_of
 from fairlead_service.ids import now_ms
 
 QUERY_TOKEN = "token"  # noqa: S105 - the name of a parameter
+OWN_PAGE = "x-fairlead"
 
 
 async def authenticate(runtime: Runtime, request: Request) -> Principal:
@@ -24,6 +26,12 @@ def require_scope(principal: Principal, scope: Scope) -> None:
     """Refuse a principal without a scope. Raises Forbidden."""
     if not principal.may(scope):
         raise Forbidden(f"The scope {scope} is missing: ask for a token that has it")
+
+
+def require_own_page(http: Request) -> None:
+    """Refuse what no page of this server sent: a form cannot send this header. Raises Forbidden."""
+    if http.headers.get(OWN_PAGE) != "1" or "origin" not in http.headers:
+        raise Forbidden("A browser sends `X-Fairlead: 1` and its Origin from a page of this server")
 
 
 async def watch_credentials(runtime: Runtime, request: Request, principal: Principal) -> None:
@@ -52,6 +60,11 @@ def _credential_finder(runtime: Runtime, request: Request) -> Callable[[], str]:
         if len(headers) > 1:
             # A proxy in front may have looked at another one than this server would.
             raise Unauthorized("The request has several Authorization headers: send one")
-        return credential_of(headers[0] if headers else None, token)
+        sealed = request.cookies.get(cookie_name(request.headers.get("host", "")))
+        if headers or token or not sealed:
+            return credential_of(headers[0] if headers else None, token)
+        if request.method != "GET":
+            require_own_page(request)
+        return runtime.sealer.open("cookie", sealed, now_ms=now_ms()).text
 
     return find

@@ -16,6 +16,7 @@ from fairlead_gateway.http.origin_rules import (
 from fairlead_schema.errors import Forbidden
 from fairlead_service.audit import audit
 
+_PAGES: Final = frozenset({"/", "/asks", "/ops", "/login", "/login/callback"})
 _PREFLIGHT: Final = {
     "access-control-allow-methods": "GET, POST, PATCH, DELETE",
     "access-control-allow-headers": (
@@ -38,7 +39,7 @@ class OriginGuard:
             await self._app(scope, receive, send)
             return
         headers = browser_headers(scope["headers"])
-        reason = complaint(self._rules, headers)
+        reason = complaint(self._rules, headers, opens_page=_opens_page(scope))
         if reason is not None:
             audit("http.origin", "refused", resource=scope["path"], reason=reason)
             refusal = Forbidden(reason)
@@ -52,6 +53,17 @@ class OriginGuard:
             await answer(scope, receive, send)
         else:
             await self._app(scope, receive, _let_origin_read(send, origin))
+
+
+def _opens_page(scope: Scope) -> bool:
+    """Whether a browser opens a page of the console in a tab of its own."""
+    path, sent = scope["path"], dict(scope["headers"])
+    return (
+        scope["method"] == "GET"
+        and sent.get(b"sec-fetch-mode") == b"navigate"
+        and sent.get(b"sec-fetch-dest") == b"document"
+        and (path in _PAGES or path.startswith("/s/"))
+    )
 
 
 def _origin_headers(origin: str) -> dict[str, str]:

@@ -60,8 +60,13 @@ def allowed_origin(rules: OriginRules, headers: BrowserHeaders) -> str | None:
     return origin if origin in rules.origins else None
 
 
-def complaint(rules: OriginRules, headers: BrowserHeaders) -> str | None:
-    """Why the request is refused; None if it may pass."""
+def complaint(
+    rules: OriginRules, headers: BrowserHeaders, *, opens_page: bool = False
+) -> str | None:
+    """Why the request is refused; None if it may pass.
+
+    A link of another site may open a page of the console: the page holds nothing of anybody.
+    """
     if len(headers.hosts) != 1 or not _is_own_host(rules, headers.hosts[0]):
         return "The Host header does not name this server: add the name to [gateway] hosts"
     if allowed_origin(rules, headers) is not None:
@@ -69,7 +74,7 @@ def complaint(rules: OriginRules, headers: BrowserHeaders) -> str | None:
     own = {f"http://{headers.hosts[0]}", f"https://{headers.hosts[0]}"}
     if len(headers.origins) > 1 or not own.issuperset(headers.origins):
         return "A page of another origin sent the request: add the origin to [gateway] origins"
-    if not OWN_SITE.issuperset(headers.fetch_sites):
+    if not opens_page and not OWN_SITE.issuperset(headers.fetch_sites):
         return "A page of another site sent the request"
     return None
 

@@ -1,22 +1,24 @@
 """Encodes commits as frames of server-sent events, each event once for all clients."""
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fairlead_gateway.http.sse import event_frame
 from fairlead_gateway.live.session_locations import SessionLocations, with_location
 from fairlead_gateway.log.envelopes import EnvelopeTranslator
 from fairlead_schema.delta import Delta, ReasoningDelta, TextDelta, ToolInputDelta, ToolOutputDelta
+from fairlead_schema.events import ExecutionClaimed, ExecutionReleased
 from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
-from fairlead_schema.public_events import public_delta, raw_event_json
+from fairlead_schema.public_events import EventEnvelope, public_delta, raw_event_json
 from fairlead_schema.raw_records.long_event import encode_event
 from fairlead_schema.raw_records.raw_commit import RawCommit
 from fairlead_schema.raw_records.raw_decoder import decode_raw
-from fairlead_schema.record import decode
+from fairlead_schema.record import RecordError, decode
 from fairlead_service.ids import event_id, now_ms
 
 PIECE_LENGTH_MAX: Final = 128 * 1024
 """JSON needs up to six bytes for a character, and a frame stays below one mebibyte."""
+STATUS: Final = "session.status"
 _IMPORTED: Final = b'"imported"'
 
 
@@ -79,6 +81,28 @@ async def encode_live_commit(
         event = raw_event_json(at.session_id, raw, by=raw.by, delivery=delivery)
         frames.append(encode_event(with_location(event, locations.follow(at, raw))))
     return b"".join(b"data: %s\n\n" % frame for frame in frames)
+
+
+def status_frames(session_id: SessionId, payload: bytes) -> bytes:
+    """Live frames that say when a runner took the session, and why it left it. Raises nothing."""
+    if b'"execution.' not in payload or _is_silent(payload):
+        return b""
+    try:
+        events = decode_raw(payload).events
+    except RecordError:
+        return b""
+    frames = []
+    for raw in events:
+        if raw.kind is ExecutionClaimed:
+            fields: dict[str, Any] = {"state": "running"}
+        elif raw.kind is ExecutionReleased:
+            kept = ("reason", "detail", "wakeAt")
+            fields = {"state": "rested", **{k: raw.data[k] for k in kept if k in raw.data}}
+        else:
+            continue
+        data = {"timestamp": raw.time, "sessionID": session_id, **fields}
+        frames.append(event_frame(EventEnvelope(id=raw.id, type=STATUS, data=data)))
+    return b"".join(frames)
 
 
 def _is_silent(payload: bytes) -> bool:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_eventlog.replicas.tenant_broadcasts import TenantBroadcasts
 from fairlead_gateway.http.sse import FrameQueue
-from fairlead_gateway.live.frames import delta_frames, encode_live_commit
+from fairlead_gateway.live.frames import delta_frames, encode_live_commit, status_frames
 from fairlead_gateway.live.hub_life import HubDuties, HubLife
 from fairlead_gateway.live.member import LiveFrames, Member
 from fairlead_gateway.live.session_locations import SessionLocations
@@ -34,6 +34,19 @@ Broadcast: TypeAlias = tuple[Address, CommitHint | Delta]
 
 
 @dataclass(frozen=True, slots=True)
+class LiveParts:
+    """Which parts of the live stream a client wants besides events."""
+
+    fragments: bool = True
+    """Pieces of answers as they come."""
+    status: bool = False
+    """When a runner takes a session, and when it leaves it."""
+
+
+EVERYTHING_BUT_STATUS: Final = LiveParts()
+
+
+@dataclass(frozen=True, slots=True)
 class TenantSources:
     """What the hub of a tenant reads from. A new connection to NATS has new sources, and gets new hubs."""
 
@@ -49,8 +62,8 @@ class TenantHub:
         self._translators: OrderedDict[Address, EnvelopeTranslator] = OrderedDict()
         clock = asyncio.get_running_loop().time
         self._locations = SessionLocations(sources.read_model, clock)
-        self._members: set[Member] = set()
-        self._frames = LiveFrames(self._deliver, lambda: len(self._members))
+        self._members: dict[LiveParts, set[Member]] = {}
+        self._frames: dict[LiveParts, LiveFrames] = {}
         self.visitors = 0
         duties = HubDuties(self._receive, self._encode, self._end_clients, MISSED)
         self.life: HubLife[Broadcast] = HubLife(tenant, sources.broadcasts, duties)
@@ -58,40 +71,54 @@ class TenantHub:
     def uses(self, sources: TenantSources) -> bool:
         return self._sources == sources
 
-    def join(self, frames: FrameQueue) -> Member:
-        """Give a client everything that comes from now on."""
+    def join(self, frames: FrameQueue, parts: LiveParts = EVERYTHING_BUT_STATUS) -> Member:
+        """Give a client everything of these parts that comes from now on."""
+        if parts not in self._frames:
+            self._add_group(parts)
         # What waits is from before this moment, and not for the new client.
-        self._frames.flush()
+        self._frames[parts].flush()
         loop = asyncio.get_running_loop()
-        member = Member(frames, 0, with_fragments=True, ended=loop.create_future())
+        member = Member(frames, 0, with_fragments=parts.fragments, ended=loop.create_future())
         if self.life.error is not None:
             member.end(self.life.error)
-        self._members.add(member)
+        self._members[parts].add(member)
         return member
 
     def leave(self, member: Member) -> None:
         """Give a client nothing more."""
-        self._members.discard(member)
+        for members in self._members.values():
+            members.discard(member)
         if member.ended.done():
             member.ended.exception()
 
     async def close(self) -> None:
         """End the subscriptions of the hub."""
-        self._frames.cancel()
+        for frames in self._frames.values():
+            frames.cancel()
         await self.life.close()
 
     def _receive(self, at: Address, item: CommitHint | Delta) -> None:
-        if self._members:
+        if any(self._members.values()):
             self.life.offer((at, item))
 
     async def _encode(self, broadcast: Broadcast) -> None:
         at, item = broadcast
         if isinstance(item, CommitHint):
-            frame = await self._encode_commit(at, item)
-        else:
+            await self._pass_on_commit(at, item)
+        elif any(parts.fragments for parts in self._frames):
             frame = delta_frames(at.session_id, item, self._locations.get(at))
-        if frame:
-            self._frames.add(frame)
+            self._pass_on({parts: frame for parts in self._frames if parts.fragments})
+
+    async def _pass_on_commit(self, at: Address, commit: CommitHint) -> None:
+        events, status = await self._encode_commit(at, commit), b""
+        if any(parts.status for parts in self._frames):
+            status = status_frames(at.session_id, commit.payload)
+        self._pass_on({p: events + status if p.status else events for p in self._frames})
+
+    def _pass_on(self, frames: dict[LiveParts, bytes]) -> None:
+        for parts, frame in frames.items():
+            if frame and self._members[parts]:
+                self._frames[parts].add(frame)
 
     async def _encode_commit(self, at: Address, commit: CommitHint) -> bytes:
         try:
@@ -114,11 +141,18 @@ class TenantHub:
         self._translators.move_to_end(at)
         return known
 
-    def _deliver(self, frame: bytes) -> None:
-        for member in tuple(self._members):
-            member.offer(frame)
+    def _add_group(self, parts: LiveParts) -> None:
+        members: set[Member] = set()
+
+        def deliver(frame: bytes) -> None:
+            for member in tuple(members):
+                member.offer(frame)
+
+        self._members[parts] = members
+        self._frames[parts] = LiveFrames(deliver, lambda: len(members))
 
     def _end_clients(self, error: BaseException) -> None:
-        self._frames.flush()
-        for member in tuple(self._members):
+        for frames in self._frames.values():
+            frames.flush()
+        for member in [member for members in self._members.values() for member in members]:
             member.end(error)

@@ -14,18 +14,24 @@ from fairlead_gateway.reads import rows
 from fairlead_gateway.reads.queries import query
 from fairlead_gateway.reads.read_model import (
     ASKS_MAX,
+    ActivityRow,
     AskKind,
+    BrokenSession,
     Order,
     ProjectionProgress,
     ReadsUnavailable,
+    RecoveredSession,
     SessionAnchor,
     SessionFilter,
+    StateCounts,
+    WaitingAsk,
 )
 from fairlead_gateway.reads.session_lists import list_parameters, list_statement
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.session_info import SessionInfo
+from fairlead_schema.session_status import SessionOverview
 from fairlead_schema.subjects import Address
 from fairlead_service.supervise import cancel_and_wait
 
@@ -109,14 +115,35 @@ class PostgresReadModel:
         after: SessionAnchor | None,
         limit: int,
     ) -> Sequence[SessionInfo]:
-        parameters = list_parameters(tenant, wanted, order=order, after=after, limit=limit)
-        name = "sessions_near" if wanted.search else "sessions"
-        found = await self._fetch_list(list_statement(name, wanted, order), parameters)
-        if wanted.search and len(found) < limit:
-            # Few titles contain the text, so their index finds all of them at once.
-            statement = list_statement("sessions_by_title", wanted, order)
-            found = await self._fetch_list(statement, parameters)
+        found = await self._list(
+            wanted, order, list_parameters(tenant, wanted, order=order, after=after, limit=limit)
+        )
         return [rows.session_from_row(row) for row in found]
+
+    async def overviews(
+        self,
+        tenant: TenantId,
+        wanted: SessionFilter,
+        *,
+        order: Order,
+        after: SessionAnchor | None,
+        limit: int,
+    ) -> Sequence[SessionOverview]:
+        found = await self._list(
+            wanted, order, list_parameters(tenant, wanted, order=order, after=after, limit=limit)
+        )
+        return [rows.overview_from_row(row) for row in found]
+
+    async def overviews_by_id(
+        self, tenant: TenantId, session_ids: Sequence[SessionId]
+    ) -> Sequence[SessionOverview]:
+        parameters: Parameters = {"tenant": tenant, "session_ids": list(session_ids)}
+        found = await self._fetch_all("sessions_by_id", parameters)
+        return [rows.overview_from_row(row) for row in found]
+
+    async def state_counts(self, tenant: TenantId) -> StateCounts:
+        (row,) = await self._fetch_all("state_counts", {"tenant": tenant})
+        return StateCounts(row["running"], row["waiting"], row["asks"], row["broken"])
 
     async def active(self, tenant: TenantId) -> Sequence[SessionId]:
         return [row["session_id"] for row in await self._fetch_all("active", {"tenant": tenant})]
@@ -163,6 +190,29 @@ class PostgresReadModel:
             found = await self._fetch_list(query("asks_in_directory"), parameters)
         return [row["request"] for row in found]
 
+    async def asks_with_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[WaitingAsk]:
+        parameters: Parameters = {"tenant": tenant, "limit": limit}
+        return [
+            WaitingAsk(**row) for row in await self._fetch_all("asks_with_sessions", parameters)
+        ]
+
+    async def activity(self, tenant: TenantId, *, since: int) -> ActivityRow:
+        (row,) = await self._fetch_all("activity", {"tenant": tenant, "since": since})
+        return ActivityRow(**row)
+
+    async def checkpoints(self) -> Mapping[int, int]:
+        return {row["shard"]: row["position"] for row in await self._fetch_all("checkpoints", {})}
+
+    async def broken(self, tenant: TenantId, *, limit: int) -> Sequence[BrokenSession]:
+        found = await self._fetch_all("broken", {"tenant": tenant, "limit": limit})
+        return [BrokenSession(**row) for row in found]
+
+    async def recoveries(
+        self, tenant: TenantId, *, since: int, limit: int
+    ) -> Sequence[RecoveredSession]:
+        parameters: Parameters = {"tenant": tenant, "since": since, "limit": limit}
+        return [RecoveredSession(**row) for row in await self._fetch_all("recoveries", parameters)]
+
     async def child_asks(self, at: Address, kind: AskKind) -> Sequence[Mapping[str, Any]]:
         parameters: Parameters = {**_session_key(at), "kind": kind, "limit": ASKS_MAX}
         return [row["request"] for row in await self._fetch_all("child_asks", parameters)]
@@ -170,6 +220,17 @@ class PostgresReadModel:
     async def delivery(self, at: Address, message_id: MessageId) -> Delivery | None:
         row = await self._fetch_one("delivery", {**_session_key(at), "message_id": message_id})
         return None if row is None else row["delivery"]
+
+    async def _list(
+        self, wanted: SessionFilter, order: Order, parameters: Parameters
+    ) -> list[dict[str, Any]]:
+        name = "sessions_near" if wanted.search else "sessions"
+        found = await self._fetch_list(list_statement(name, wanted, order), parameters)
+        if not wanted.search or len(found) >= int(str(parameters["limit"])):
+            return found
+        # Few titles contain the text, so their index finds all of them at once.
+        statement = list_statement("sessions_by_title", wanted, order)
+        return await self._fetch_list(statement, parameters)
 
     async def _fetch_one(self, name: str, parameters: Parameters) -> dict[str, Any] | None:
         result = await self._fetch_all(name, parameters)

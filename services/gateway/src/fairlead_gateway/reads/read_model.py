@@ -8,6 +8,7 @@ from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.session_info import SessionInfo
+from fairlead_schema.session_status import SessionOverview
 from fairlead_schema.subjects import Address
 
 Order: TypeAlias = Literal["asc", "desc"]
@@ -55,6 +56,54 @@ class SessionFilter:
     archived: ArchivedFilter = "hide"
 
 
+class StateCounts(NamedTuple):
+    """How many sessions of a tenant are in the states that people look for."""
+
+    running: int = 0
+    waiting: int = 0
+    asks: int = 0
+    broken: int = 0
+
+
+class WaitingAsk(NamedTuple):
+    """One pending ask, with what a person wants to know before the answer."""
+
+    kind: AskKind
+    request: Mapping[str, Any]
+    asked_at: int
+    title: str
+    directory: str
+    agent: str | None = None
+    parent_id: SessionId | None = None
+    newest: Mapping[str, Any] | None = None
+    """The newest answer of the model, as it is stored."""
+
+
+class ActivityRow(NamedTuple):
+    """What turns have used."""
+
+    turns: int
+    cost: float
+    tokens: int
+
+
+class BrokenSession(NamedTuple):
+    """A session whose log cannot be read any further."""
+
+    session_id: SessionId
+    reason: str
+    time: int
+
+
+class RecoveredSession(NamedTuple):
+    """How a new owner recovered the turn of a dead one."""
+
+    session_id: SessionId
+    time: int
+    action: str
+    detail: str
+
+
 class ReadModel(Protocol):
     """Projected sessions. Every method may raise ReadsUnavailable or UnreadableRow."""
 
@@ -76,6 +125,28 @@ class ReadModel(Protocol):
         limit: int,
     ) -> Sequence[SessionInfo]:
         """Sessions by creation, beginning after the anchor in that order."""
+        ...
+
+    async def overviews(
+        self,
+        tenant: TenantId,
+        wanted: SessionFilter,
+        *,
+        order: Order,
+        after: SessionAnchor | None,
+        limit: int,
+    ) -> Sequence[SessionOverview]:
+        """Sessions with their states, in the order of `sessions`."""
+        ...
+
+    async def overviews_by_id(
+        self, tenant: TenantId, session_ids: Sequence[SessionId]
+    ) -> Sequence[SessionOverview]:
+        """The sessions with these ids that exist, newest first, with their states."""
+        ...
+
+    async def state_counts(self, tenant: TenantId) -> StateCounts:
+        """How many sessions run, wait for people or are broken."""
         ...
 
     async def active(self, tenant: TenantId) -> Sequence[SessionId]:
@@ -104,6 +175,28 @@ class ReadModel(Protocol):
         self, tenant: TenantId, kind: AskKind, *, directory: str | None
     ) -> Sequence[Mapping[str, Any]]:
         """Asks that wait for people, oldest first. Directory None means every directory."""
+        ...
+
+    async def asks_with_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[WaitingAsk]:
+        """Asks that wait for people, newest first, with their sessions."""
+        ...
+
+    async def activity(self, tenant: TenantId, *, since: int) -> ActivityRow:
+        """What the turns since a time have used."""
+        ...
+
+    async def checkpoints(self) -> Mapping[int, int]:
+        """The position up to which each shard is projected."""
+        ...
+
+    async def broken(self, tenant: TenantId, *, limit: int) -> Sequence[BrokenSession]:
+        """Sessions that cannot be read any further, newest first."""
+        ...
+
+    async def recoveries(
+        self, tenant: TenantId, *, since: int, limit: int
+    ) -> Sequence[RecoveredSession]:
+        """The newest recovery of each recovered session, newest first."""
         ...
 
     async def child_asks(self, at: Address, kind: AskKind) -> Sequence[Mapping[str, Any]]:

@@ -8,6 +8,8 @@ from pydantic import TypeAdapter, ValidationError
 from fairlead_gateway.reads.read_model import UnreadableRow
 from fairlead_schema.message import MESSAGE, Message
 from fairlead_schema.session_info import SessionInfo
+from fairlead_schema.session_status import Budget, SessionOverview
+from fairlead_session.execution.status import StatusFacts, session_status
 from fairlead_session.info import children_usage, client_session
 from fairlead_session.state.file_changes import FileChanges, change_summary
 from fairlead_session.state.usage import ChildUsage
@@ -46,6 +48,35 @@ def session_from_row(row: Mapping[str, Any]) -> SessionInfo:
     except ValidationError as error:
         raise UnreadableRow(f"session {row['session_id']}: {error}") from error
     return client_session(stored)
+
+
+def overview_from_row(row: Mapping[str, Any]) -> SessionOverview:
+    """A session with its state from its row. Raises UnreadableRow."""
+    facts = StatusFacts(
+        owner=row["owner"],
+        broken=row["broken"],
+        archived=row["archived_at"] is not None,
+        waiting=row["waiting"],
+        asks=row["asks"],
+        pending=row["pending"],
+        work_requested=row["work_requested"],
+        interrupted=row["interrupted"],
+        rested=row["rested"],
+        detail=row["rest_detail"],
+        wake_at=row["wake_at"],
+    )
+    cost, tokens = row["budget_cost"], row["budget_tokens"]
+    budget = None if cost is None and tokens is None else Budget(cost=cost, tokens=tokens)
+    return overview_of(session_from_row(row), facts, budget)
+
+
+def overview_of(
+    session: SessionInfo, facts: StatusFacts, budget: Budget | None = None
+) -> SessionOverview:
+    """A session together with its state."""
+    return SessionOverview.model_construct(
+        **dict(session), status=session_status(facts), budget=budget
+    )
 
 
 def message_from_row(row: Mapping[str, Any]) -> Message:

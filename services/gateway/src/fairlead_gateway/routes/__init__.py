@@ -12,14 +12,18 @@ from fairlead_gateway.routes.messages import (
     shell,
     skill,
 )
-from fairlead_gateway.routes.people import approval, permission, question
+from fairlead_gateway.routes.people import approval, ask, permission, question
 from fairlead_gateway.routes.server import (
+    activity,
     catalog,
     files,
     health,
     location,
     mentions,
+    operations,
+    principal,
     providers,
+    sign_in,
     tenant_usage,
     tool_output,
 )
@@ -31,6 +35,7 @@ from fairlead_gateway.routes.sessions import (
     explain,
     fork,
     move,
+    overview,
     revert,
     session,
     sessions,
@@ -40,8 +45,14 @@ from fairlead_gateway.routes.sessions import (
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     health.READ,
+    sign_in.METHODS,
+    sign_in.SIGN_IN,
+    sign_in.SIGN_OUT,
+    principal.READ,
+    operations.READ,
     location.READ,
     tenant_usage.READ,
+    activity.READ,
     transfer.EXPORT_TENANT,
     catalog.AGENTS,
     catalog.MODELS,
@@ -53,6 +64,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     files.LIST,
     files.FIND,
     files.READ,
+    ask.LIST,
     permission.LIST_ALL_SESSIONS,
     approval.LIST,
     approval.REMOVE,
@@ -61,6 +73,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     sessions.LIST,
     create.CREATE,
     sessions.ACTIVE,
+    overview.LIST,
+    overview.COUNT,
     transfer.IMPORT,
     session.READ,
     session.DESCRIBE,

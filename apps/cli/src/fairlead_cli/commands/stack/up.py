@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from fairlead_cli.embedded.access_key import console_link
 from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_cli.embedded.stack import Stack, StackPlan
 from fairlead_cli.errors import UsageError
@@ -131,9 +132,11 @@ def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
         name if len(pids_of_service) == 1 else f"{len(pids_of_service)} {name}"
         for name, pids_of_service in services.items()
     )
+    link = console_link(running.state, running.http, running.token)
     out.print("\n[bold green]Fairlead is up.[/]\n")
     for name, value in (
         ("HTTP", f"[bold]{running.http}[/]   console and API"),
+        ("Console", f"{escape(link)}{'' if running.token is None else '   signs in once'}"),
         ("Key", _key_line(running, plan)),
         (
             "NATS",

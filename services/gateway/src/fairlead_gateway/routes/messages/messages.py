@@ -37,6 +37,8 @@ class MessagesQuery(InputModel):
 class MessagePage(Model):
     data: tuple[Message, ...]
     cursor: PageCursors
+    seq: int | None = None
+    """The messages show every event up to this one. A stream after it brings all later ones."""
     unreadable: UnreadablePlace | None = None
     """From which event on the log cannot be read. The messages are those before it."""
 
@@ -48,6 +50,8 @@ async def _list(request: ApiRequest[MessagesQuery, EmptyInput]) -> Response:
     direction: Direction = "next" if cursor is None else cursor.direction
     limit = query.limit or (PAGE_DEFAULT if cursor is None else cursor.limit)
     stale = await request.is_stale()
+    # Read before the messages, so that they show no less.
+    progress = await read_model.progress(request.at)
     after = None if cursor is None else await read_model.message_seq(request.at, cursor.id)
     if cursor is not None and after is None:
         raise InvalidCursor
@@ -68,6 +72,7 @@ async def _list(request: ApiRequest[MessagesQuery, EmptyInput]) -> Response:
     page = MessagePage(
         data=data,
         cursor=page_cursors(data, encode),
+        seq=None if progress is None else progress.seq,
         unreadable=await find_unreadable_place(request),
     )
     return answer(page, stale=stale)

@@ -79,24 +79,25 @@ async def list_sessions(
     request: ApiRequest[Any, EmptyInput], query: SessionsQuery, *, parent: SessionId | None = None
 ) -> Response:
     """One page of sessions. With a parent, a cursor of another list is refused. Raises InvalidCursor."""
-    listing, anchor = _listing_and_anchor(query)
+    listing, anchor = listing_and_anchor(query)
     if parent is not None and listing.parent != parent:
         raise InvalidCursor
     direction: Direction = "next" if anchor is None else anchor.direction
     stale = await request.is_list_stale()
     sessions = await request.runtime.read_model.sessions(
         request.tenant,
-        _filter(listing),
+        listing_filter(listing),
         order=scan_order(listing.order, direction),
         after=None if anchor is None else SessionAnchor(anchor.time, anchor.id),
         limit=listing.limit,
     )
     data = tuple(describe(request, session) for session in in_page_order(sessions, direction))
-    page = SessionPage(data=data, cursor=page_cursors(data, partial(_cursor, listing)))
+    page = SessionPage(data=data, cursor=page_cursors(data, partial(encode_cursor, listing)))
     return answer(page, stale=stale)
 
 
-def _filter(listing: SessionListing) -> SessionFilter:
+def listing_filter(listing: SessionListing) -> SessionFilter:
+    """Which sessions a listing has."""
     return SessionFilter(
         workspace=listing.workspace,
         directory=listing.directory,
@@ -108,7 +109,7 @@ def _filter(listing: SessionListing) -> SessionFilter:
     )
 
 
-def _listing_and_anchor(query: SessionsQuery) -> tuple[SessionListing, CursorAnchor | None]:
+def listing_and_anchor(query: SessionsQuery) -> tuple[SessionListing, CursorAnchor | None]:
     """The listing and where it begins. The filters of a cursor win over those of the query."""
     if query.cursor is not None:
         cursor = SessionCursor.decode(query.cursor)
@@ -128,7 +129,8 @@ def _listing_and_anchor(query: SessionsQuery) -> tuple[SessionListing, CursorAnc
     return listing, None
 
 
-def _cursor(listing: SessionListing, session: SessionInfo, direction: Direction) -> str:
+def encode_cursor(listing: SessionListing, session: SessionInfo, direction: Direction) -> str:
+    """The cursor that goes on from a session in a direction."""
     anchor = CursorAnchor(id=session.id, time=session.time.created, direction=direction)
     return SessionCursor(**{**dict(listing), "anchor": anchor}).encode()
 

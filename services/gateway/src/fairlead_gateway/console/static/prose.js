@@ -1,0 +1,138 @@
+// Shows markdown as elements. What is hidden in a link is shown, and nothing is loaded from elsewhere.
+
+import { button, h } from "./dom.js";
+import { parseMarkdown, stableEnd } from "./markdown.js";
+
+const SHOWN_MAX = 60_000;
+
+/** The elements of a markdown text. A very long text is cut, with a button for the rest. */
+export function prose(text) {
+  const element = h("div.prose", { dir: "auto" });
+  if (text.length <= SHOWN_MAX) {
+    element.append(...blocks(parseMarkdown(text)));
+    return element;
+  }
+  element.append(...blocks(parseMarkdown(text.slice(0, SHOWN_MAX))));
+  element.append(moreButton(text, (rest) => element.append(longText(rest))));
+  return element;
+}
+
+function moreButton(text, add) {
+  const more = button(`Show ${(text.length - SHOWN_MAX).toLocaleString("en")} more characters`, {
+    class: "link",
+    onclick: () => {
+      add(text.slice(SHOWN_MAX));
+      more.remove();
+    },
+  });
+  return more;
+}
+
+/** Plain text of any length, in pieces, so that no line is laid out whole. */
+export function longText(text) {
+  const element = h("pre.plain");
+  for (let at = 0; at < text.length; at += 20_000) element.append(h("span.piece", text.slice(at, at + 20_000)));
+  return element;
+}
+
+/** Plain text, cut if it is very long. */
+export function plain(text) {
+  if (text.length <= SHOWN_MAX) return h("pre.plain", text);
+  const element = h("div", h("pre.plain", text.slice(0, SHOWN_MAX)));
+  element.append(moreButton(text, (rest) => element.append(longText(rest))));
+  return element;
+}
+
+/** Markdown that grows: finished blocks are made once, and only the last one is made anew. */
+export class GrowingProse {
+  constructor() {
+    this.tail = h("div.tail");
+    this.element = h("div.prose.live", { dir: "auto" }, this.tail);
+    this.stable = 0;
+  }
+
+  update(text) {
+    if (text.length < this.stable) {
+      this.stable = 0;
+      this.element.replaceChildren(this.tail);
+    }
+    const end = stableEnd(text, this.stable);
+    if (end > this.stable) {
+      for (const block of blocks(parseMarkdown(text.slice(this.stable, end)))) this.tail.before(block);
+      this.stable = end;
+    }
+    const open = text.slice(this.stable);
+    if (open.length > SHOWN_MAX) this.tail.replaceChildren(h("pre.plain", `…${open.slice(-SHOWN_MAX / 4)}`));
+    else this.tail.replaceChildren(...blocks(parseMarkdown(open)));
+  }
+}
+
+function blocks(tree) {
+  return tree.map(block);
+}
+
+function block(node) {
+  switch (node.type) {
+    case "heading":
+      // The page has the first two levels.
+      return h(`h${Math.min(6, node.level + 2)}`, inline(node.inline));
+    case "code":
+      return codeBlock(node.text, node.language);
+    case "quote":
+      return h("blockquote", blocks(node.blocks));
+    case "list":
+      return h(node.ordered ? "ol" : "ul", { start: node.start }, node.items.map((item) => h("li", item.length === 1 && item[0].type === "paragraph" ? inline(item[0].inline) : blocks(item))));
+    case "table":
+      return h("div.table", h("table", h("thead", h("tr", node.head.map((cell) => h("th", { scope: "col" }, inline(cell))))), h("tbody", node.rows.map((row) => h("tr", row.map((cell) => h("td", inline(cell))))))));
+    case "rule":
+      return h("hr");
+    default:
+      return h("p", inline(node.inline));
+  }
+}
+
+/** Code with a button that copies it. */
+export function codeBlock(text, language = "") {
+  const code = h("code", text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text);
+  const head = h("div.code-head", h("span", language), copyButton(() => text));
+  return h("div.code", head, h("pre", { tabindex: "0" }, code));
+}
+
+export function copyButton(read, words = "Copy") {
+  const element = button(words, {
+    quiet: true,
+    class: "copy",
+    onclick: async () => {
+      await navigator.clipboard.writeText(read());
+      element.classList.add("done");
+      setTimeout(() => element.classList.remove("done"), 1200);
+    },
+  }, "copy");
+  return element;
+}
+
+function inline(pieces) {
+  return pieces.map((piece) => {
+    switch (piece.type) {
+      case "code":
+        return h("code", piece.text);
+      case "strong":
+        return h("strong", inline(piece.inline));
+      case "emphasis":
+        return h("em", inline(piece.inline));
+      case "struck":
+        return h("s", inline(piece.inline));
+      case "link":
+        return [linkElement(piece), piece.after];
+      default:
+        return piece.text;
+    }
+  });
+}
+
+function linkElement(piece) {
+  const words = inline(piece.inline);
+  const shown = piece.inline.map((part) => part.text ?? "").join("");
+  const names = shown.includes(piece.host) ? null : h("span.target", ` (${piece.host})`);
+  return h("a", { href: piece.target, title: piece.target, target: "_blank", rel: "noopener noreferrer nofollow" }, h("bdi", words), names);
+}

@@ -1,0 +1,81 @@
+// The inbox of people: every permission and question of every session, newest first.
+
+import { fill, h, show } from "../dom.js";
+import { formatAgo, formatDate, shortPath } from "../format.js";
+import { AskList } from "../parts/ask.js";
+import { visibleText } from "../visible.js";
+
+class AsksView extends HTMLElement {
+  connectedCallback() {
+    const { live } = this.app;
+    this.place = h("div.asks");
+    this.empty = h("div.empty", { hidden: true }, h("h2", "Nothing waits for you"), h("p", "When an agent needs a permission or has a question, it stands here, in every open page at once."));
+    this.asks = new AskList(this.app, this.place);
+    this.selected = 0;
+    this.keys = {
+      j: ["Next ask", () => this.move(1)],
+      k: ["Ask before", () => this.move(-1)],
+      a: ["Approve once, or answer", () => this.choose("once")],
+      A: ["Approve always", () => this.choose("always")],
+      x: ["Reject", () => this.choose("reject")],
+      Enter: ["Open the session", () => this.current() && this.app.go(`/s/${this.current().request.sessionID}`)],
+    };
+    this.heading = h("p.dim");
+    fill(this, h("div.page-head", h("h1", "Inbox"), this.heading), this.empty, h("div.scroller.padded", this.place));
+    this.listener = () => this.draw();
+    live.addEventListener("asks", this.listener);
+    live.refreshAsks();
+    if (live.asksKnown) this.draw();
+  }
+
+  disconnectedCallback() {
+    this.app.live.removeEventListener("asks", this.listener);
+  }
+
+  draw() {
+    const asks = [...this.app.live.asks].sort((a, b) => b.askedAt - a.askedAt);
+    this.list = asks;
+    this.selected = Math.min(this.selected, Math.max(0, asks.length - 1));
+    this.asks.set(asks, (ask) => this.context(ask));
+    show(this.empty, !asks.length);
+    this.heading.textContent = asks.length ? `${asks.length} waiting` : "";
+    this.mark();
+  }
+
+  context(ask) {
+    const where = h("span.ask-context",
+      h("a", { href: `/s/${ask.request.sessionID}` }, h("bdi", visibleText(ask.title))),
+      h("span.dim", [ask.agent, shortPath(visibleText(ask.directory))].filter(Boolean).join(" · ")),
+      h("time.dim", { title: formatDate(ask.askedAt) }, formatAgo(ask.askedAt, Date.now())),
+      ask.expiresAt ? h("span.expiry", `expires ${formatAgo(ask.expiresAt, Date.now())}`) : null);
+    return [where, ask.lastWords ? h("blockquote.words", visibleText(ask.lastWords)) : null];
+  }
+
+  current() {
+    return this.list?.[this.selected];
+  }
+
+  mark() {
+    [...this.place.children].forEach((card, at) => card.classList.toggle("chosen", at === this.selected));
+  }
+
+  move(step) {
+    if (!this.list?.length) return;
+    this.selected = Math.max(0, Math.min(this.list.length - 1, this.selected + step));
+    this.mark();
+    this.place.children[this.selected]?.scrollIntoView({ block: "nearest" });
+  }
+
+  choose(what) {
+    this.place.children[this.selected]?.choose[what]?.click();
+  }
+
+  tick(now) {
+    if (now % 10_000 >= 1000) return;
+    [...this.place.querySelectorAll("time")].forEach((time, at) => {
+      if (this.list?.[at]) time.textContent = formatAgo(this.list[at].askedAt, now);
+    });
+  }
+}
+
+customElements.define("fl-asks", AsksView);

@@ -1,0 +1,218 @@
+// One session: its transcript, its composer, its side, and what a person can do with it.
+
+import { get, patch, post, remove, sessionPath } from "../api.js";
+import { askText, attempt, confirmDialog, openMenu, toast } from "../dialog.js";
+import { button, fill, h, icon, show } from "../dom.js";
+import { formatCost, formatCount, shortPath, stateTone, stateWords, totalTokens } from "../format.js";
+import { AskList } from "../parts/ask.js";
+import { Composer } from "../parts/composer.js";
+import { SidePanel } from "../parts/side.js";
+import { renderItem, updateItem } from "../parts/transcript_item.js";
+import { SessionStore } from "../session_store.js";
+import { visibleText } from "../visible.js";
+import { VirtualList } from "../virtual.js";
+
+const GUESSES = { note: 34, user: 80, system: 40, synthetic: 40, compaction: 40, "agent-switched": 34, "model-switched": 34 };
+
+class SessionView extends HTMLElement {
+  connectedCallback() {
+    [this.sessionID] = this.params;
+    const { app } = this;
+    this.keys = {
+      j: ["Scroll down", () => this.scroll(1)],
+      k: ["Scroll up", () => this.scroll(-1)],
+      a: ["Approve once, or answer", () => this.choose("once")],
+      A: ["Approve always", () => this.choose("always")],
+      x: ["Reject", () => this.choose("reject")],
+      Escape: ["Interrupt", () => this.interrupt()],
+      r: ["Resume", () => this.resume()],
+      c: ["Write", () => this.composer.field.focus()],
+      s: ["Side panel", () => this.toggleSide()],
+      G: ["To the end", () => this.list.toEnd()],
+    };
+    this.store = new SessionStore(app, this.sessionID, (changed) => this.onChange(changed));
+    this.composer = new Composer(app, this.sessionID);
+    this.composer.onSent = () => this.list.toEnd();
+    this.side = new SidePanel(app, this.sessionID, () => this.store);
+    const context = { app, sessionID: this.sessionID, state: () => this.store.state };
+    this.list = new VirtualList({
+      keyOf: (item) => item.id,
+      render: (item) => renderItem(item, context),
+      update: updateItem,
+      guess: (item) => GUESSES[item.type] ?? 120 + 46 * (item.content?.length ?? 0),
+      stick: true,
+      label: "Transcript",
+      onTop: () => this.store.loadOlder(),
+    });
+    this.list.onPin = (pinned) => show(this.jump, !pinned);
+    this.build();
+    this.listener = () => this.drawHead();
+    app.live.addEventListener("sessions", this.listener);
+    app.live.shownIds = () => new Set([this.sessionID]);
+    this.store.start();
+  }
+
+  disconnectedCallback() {
+    this.store.stop();
+    this.app.live.removeEventListener("sessions", this.listener);
+    this.app.live.shownIds = undefined;
+  }
+
+  build() {
+    this.heading = h("h1.session-title", { title: "Rename" }, h("button", { type: "button", onclick: () => this.rename() }, "…"));
+    this.state = h("span.state");
+    this.facts = h("span.dim.facts-line");
+    this.banner = h("div.banner", { role: "status", hidden: true });
+    const may = this.app.may("session:write");
+    this.stopButton = button("Interrupt", { class: "danger", hidden: true, disabled: !may, title: "Interrupt (Esc)", onclick: () => this.interrupt(true) }, "stop");
+    this.resumeButton = button("Resume", { hidden: true, disabled: !may, title: "Resume (r)", onclick: () => this.resume() }, "play");
+    this.more = button("More", { quiet: true, onclick: () => openMenu(this.more, this.actions()) }, "more");
+    this.sideButton = button("Side panel (s)", { quiet: true, onclick: () => this.toggleSide() }, "side");
+    this.jump = button("To the end", { class: "jump", hidden: true, onclick: () => this.list.toEnd() }, "down");
+    this.asksPlace = h("div.asks", { "aria-live": "polite" });
+    this.asks = new AskList(this.app, this.asksPlace);
+    this.welcome = h("div.empty", { hidden: true }, h("h2", "Nothing was said yet"), h("p", "Write below what the agent should do. Everything it does stands here, and stays."));
+    fill(this,
+      h("div.session-head", h("a.back", { href: "/", "aria-label": "All sessions" }, icon("back")), h("div.grow", this.heading, h("div.line", this.state, this.facts)), this.stopButton, this.resumeButton, this.sideButton, this.more),
+      h("div.session-body", h("div.conversation", this.banner, this.welcome, h("div.transcript-place", this.list.element, this.jump), this.asksPlace, this.composer.element), this.side.element));
+    const wide = matchMedia("(min-width: 1000px)").matches;
+    this.classList.toggle("side-open", wide && localStorage.getItem("fairlead-side") !== "closed");
+    this.composer.grow();
+    if (wide) this.composer.field.focus();
+    this.drawHead();
+  }
+
+  catalogReady() {
+    this.drawHead();
+  }
+
+  actions() {
+    const id = this.sessionID;
+    const may = this.app.may("session:write");
+    const archived = Boolean(this.store.info?.time.archived ?? this.store.state.profile.archived);
+    return [
+      { words: "Rename…", run: () => this.rename(), disabled: !may },
+      { words: "Compact", run: () => attempt(this.more, () => post(sessionPath(id, "/compact"), {})), disabled: !may },
+      { words: "Move to another directory…", run: () => this.moveTo(), disabled: !may },
+      { words: "Set a budget…", run: () => this.setBudget(), disabled: !may },
+      { words: "Export", run: () => location.assign(sessionPath(id, "/export")) },
+      { words: "Copy the id", run: () => navigator.clipboard.writeText(id) },
+      archived ? { words: "Take out of the archive", run: () => attempt(this.more, () => post(sessionPath(id, "/unarchive"), {})), disabled: !may } : { words: "Archive", run: () => attempt(this.more, () => remove(sessionPath(id)).then(() => toast("Archived"))), disabled: !may },
+      { words: "Delete for ever…", danger: true, run: () => this.purge(), disabled: !this.app.may("session:purge") },
+    ];
+  }
+
+  async rename() {
+    const title = await askText("Rename the session", { value: this.titleText() });
+    if (title?.trim()) attempt(this.more, () => patch(sessionPath(this.sessionID), { title: title.trim() }));
+  }
+
+  async moveTo() {
+    const directory = await askText("Move to another directory", { value: this.store.info?.location.directory ?? "", yes: "Move" });
+    if (directory?.trim()) attempt(this.more, () => post(sessionPath(this.sessionID, "/move"), { location: { directory: directory.trim() } }));
+  }
+
+  async setBudget() {
+    const text = await askText("Budget in USD", { value: String(this.store.state.profile.budget?.cost ?? ""), yes: "Set" });
+    if (text === undefined) return;
+    const cost = Number.parseFloat(text);
+    attempt(this.more, () => post(sessionPath(this.sessionID, "/budget"), Number.isFinite(cost) && cost >= 0 ? { cost } : {}));
+  }
+
+  async purge() {
+    const yes = await confirmDialog("Delete for ever", "The log, the messages and the outputs of this session are erased. Nobody can bring them back.", { yes: "Delete for ever", danger: true, typed: "delete" });
+    if (!yes) return;
+    await attempt(this.more, async () => {
+      await remove(`${sessionPath(this.sessionID)}?purge=true`);
+      toast("Deleted");
+      this.app.go("/");
+    });
+  }
+
+  async interrupt(sure = false) {
+    if (!this.store.isWorking()) return;
+    if (!sure && !(await confirmDialog("Interrupt the agent?", "What runs now stops. Pending input stays.", { yes: "Interrupt", danger: true }))) return;
+    attempt(this.stopButton, () => post(sessionPath(this.sessionID, "/interrupt"), {}));
+  }
+
+  resume() {
+    if (!this.resumeButton.hidden) attempt(this.resumeButton, () => post(sessionPath(this.sessionID, "/resume"), {}));
+  }
+
+  toggleSide() {
+    const open = this.classList.toggle("side-open");
+    localStorage.setItem("fairlead-side", open ? "open" : "closed");
+  }
+
+  scroll(direction) {
+    this.list.element.scrollBy({ top: direction * 120 });
+  }
+
+  choose(what) {
+    this.asksPlace.firstElementChild?.choose[what]?.click();
+  }
+
+  titleText() {
+    return this.store.state.profile.title ?? this.store.info?.title ?? "";
+  }
+
+  onChange(changed) {
+    const { state } = this.store;
+    this.list.set(state.items, changed);
+    show(this.welcome, this.store.ready && !state.items.length && !state.inbox.length);
+    this.asks.set(this.store.allAsks());
+    this.side.draw();
+    this.drawHead();
+    this.drawBanner();
+  }
+
+  drawHead() {
+    const session = this.app.live.sessions.get(this.sessionID);
+    const { state } = this.store;
+    const title = this.titleText();
+    const label = this.heading.firstElementChild;
+    if (label.textContent !== visibleText(title)) {
+      label.textContent = visibleText(title);
+      document.title = `${visibleText(title)} · Fairlead`;
+    }
+    const status = this.store.status(session);
+    const tone = stateTone(status);
+    const words = stateWords(status, Date.now());
+    const key = `${tone} ${words}`;
+    if (this.stateKey !== key) {
+      this.stateKey = key;
+      this.state.className = `state ${tone}`;
+      fill(this.state, h("span.dot", { class: tone }), words);
+    }
+    const info = session ?? this.store.info;
+    const parent = info?.parentID ?? state.profile.parentID;
+    const factKey = JSON.stringify([info?.cost, info?.tokens, info?.location, info?.agent, parent]);
+    if (info && factKey !== this.factKey) {
+      this.factKey = factKey;
+      fill(this.facts, h("bdi", { title: info.location.directory }, shortPath(visibleText(info.location.directory))), h("span", info.agent ?? ""), h("span", `${formatCount(totalTokens(info.tokens))} tok`), h("span", formatCost(info.cost)), parent ? h("a", { href: `/s/${parent}` }, "sub-agent of another session") : null);
+    }
+    const working = this.store.isWorking();
+    show(this.stopButton, working);
+    show(this.resumeButton, !working && ["interrupted", "failed", "resting"].includes(status.state));
+    this.composer.setState({ inbox: state.inbox, shells: state.shells, working, archived: Boolean(info?.time?.archived) });
+    this.composer.setProfile({ agent: state.profile.agent ?? info?.agent, model: state.profile.model ?? info?.model });
+  }
+
+  drawBanner() {
+    const { connection, state, broken, retryAt } = this.store;
+    let text = null;
+    if (state.gone || connection === "gone") text = "This session is gone: somebody deleted it, or it belongs to another tenant.";
+    else if (connection === "broken") text = `The log cannot be read any further: ${broken}. Only this session stops; an operator mends it.`;
+    else if (connection === "forbidden") text = "You may not read this session: the scope session:read is missing.";
+    else if (connection === "waiting" && this.store.ready) text = `Connection lost. The page shows what it has and connects again${retryAt - Date.now() > 1500 ? ` in ${Math.ceil((retryAt - Date.now()) / 1000)} s` : ""}.`;
+    show(this.banner, text !== null);
+    this.banner.textContent = text ?? "";
+  }
+
+  tick() {
+    if (this.store.connection === "waiting") this.drawBanner();
+    this.drawHead();
+  }
+}
+
+customElements.define("fl-session", SessionView);

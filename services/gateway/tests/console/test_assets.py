@@ -1,0 +1,103 @@
+"""The files of the console: small, cached for ever, and under a strict policy."""
+
+import re
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from fairlead_gateway.console.assets import POLICY, console_routes, load_assets
+
+BYTES_MAX = 200_000
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(Starlette(routes=console_routes()))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", ["/", "/s/ses_1", "/asks", "/ops", "/login"])
+async def test_every_view_is_the_same_page_under_a_strict_policy(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    answer = await client.get(path)
+    again = await client.get(path, headers={"if-none-match": answer.headers["etag"]})
+
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/html")
+    assert answer.headers["content-security-policy"] == POLICY
+    assert "unsafe" not in POLICY
+    assert answer.headers["cache-control"] == "no-cache"
+    assert (again.status_code, again.content) == (304, b"")
+
+
+async def test_files_are_kept_for_ever_because_their_path_changes_with_them(
+    client: httpx.AsyncClient,
+) -> None:
+    page = (await client.get("/")).text
+    for path in re.findall(r'(?:src|href)="(/console/[^"]+)"', page):
+        answer = await client.get(path)
+        again = await client.get(path, headers={"if-none-match": answer.headers["etag"]})
+
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert again.status_code == 304
+
+
+async def test_the_file_of_another_release_is_not_kept(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/console/0000/main.js")
+
+    assert answer.headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize("name", ["nothing.js", "index.html", "%2e%2e/assets.py"])
+async def test_nothing_else_is_served(client: httpx.AsyncClient, name: str) -> None:
+    version = load_assets().version
+
+    assert (await client.get(f"/console/{version}/{name}")).status_code == 404
+
+
+def test_the_whole_console_is_small() -> None:
+    sizes = {name: len(data) for name, data in load_assets().content.items()}
+
+    assert sum(sizes.values()) < BYTES_MAX, sizes
+
+
+def test_no_script_hands_text_to_an_html_parser_or_loads_from_elsewhere() -> None:
+    banned = re.compile(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|DOMParser"
+    )
+    remote = re.compile(r"""(?:from|import|src|href)\W{1,3}https?://""")
+    found = {
+        name: [*banned.findall(text), *remote.findall(text)]
+        for name, data in load_assets().content.items()
+        if (text := data.decode())
+    }
+
+    assert {name: hits for name, hits in found.items() if hits} == {}
+
+
+def test_every_import_names_a_file_that_exists() -> None:
+    content = load_assets().content
+    missing = []
+    for name, data in content.items():
+        folder = name.rpartition("/")[0]
+        for target in re.findall(
+            r"""from "(\.[^"]+)"|import "(\.[^"]+)"|import\("(\.[^"]+)"\)""", data.decode()
+        ):
+            path = next(filter(None, target))
+            parts = [*folder.split("/"), *path.split("/")] if folder else path.split("/")
+            resolved: list[str] = []
+            for part in parts:
+                if part == "..":
+                    resolved.pop()
+                elif part not in {".", ""}:
+                    resolved.append(part)
+            if "/".join(resolved) not in content:
+                missing.append(f"{name}: {path}")
+
+    assert missing == []
