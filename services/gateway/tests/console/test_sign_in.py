@@ -1,6 +1,7 @@
 """Sign-in of browsers: a key becomes a sealed cookie, and the cookie alone changes nothing."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -127,7 +128,7 @@ async def test_a_revoked_key_ends_its_cookies(
 ) -> None:
     await _sign_in(client, key)
 
-    revoke_key(tmp_path / "keys.json", key.split("_")[1])
+    revoke_key(tmp_path / "keys.json", key.split("_")[1], at=datetime.now(UTC))
     answer = await client.get("/api/principal")
 
     assert answer.status_code == 401

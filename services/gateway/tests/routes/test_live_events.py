@@ -14,6 +14,7 @@ from fairlead_gateway.runtime import Runtime
 from fairlead_schema.delta import TextDelta
 from fairlead_schema.events import (
     ExecutionClaimed,
+    ExecutionReleased,
     PermissionAsked,
     SessionEvent,
     SessionMoved,
@@ -271,3 +272,42 @@ async def test_a_read_model_that_stands_still_is_asked_once_and_not_waited_for(
 
     assert [event["data"]["sessionID"] for event in got] == ["ses_1", "ses_2"]
     assert looks == 1
+
+
+async def test_a_client_may_leave_fragments_out_and_learn_who_runs(
+    append: Append, listen: Listen, eventlog: EventLog
+) -> None:
+    """A page that shows many sessions needs no text of them, but every change of their states."""
+    released = ExecutionReleased(generation=1, reason="retry-later", detail="busy", wake_at=9)
+    async with (
+        listen(LIVE, "fragments=false&status=true") as page,
+        listen(LIVE) as other,
+    ):
+        assert (await _next(page))["type"] == (await _next(other))["type"] == "server.connected"
+        await append("ses_1", _note("one"), CLAIMED)
+        await eventlog.deltas.send(Address(DEFAULT_TENANT, "ses_1"), DELTA)
+        await append("ses_1", released)
+        await append("ses_1", _note("two"))
+        seen = [await _next(page) for _ in range(5)]
+        others = [await _next(other) for _ in range(4)]
+
+    status = [event["data"] for event in seen if event["type"] == "session.status"]
+    assert [event["type"] for event in seen] == [
+        "session.created",
+        "session.next.synthetic",
+        "session.status",
+        "session.status",
+        "session.next.synthetic",
+    ]
+    assert status[0]["state"] == "running"
+    assert (status[1]["state"], status[1]["reason"], status[1]["wakeAt"]) == (
+        "rested",
+        "retry-later",
+        9,
+    )
+    assert [event["type"] for event in others] == [
+        "session.created",
+        "session.next.synthetic",
+        "session.next.text.delta",
+        "session.next.synthetic",
+    ]
