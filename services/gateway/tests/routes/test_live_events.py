@@ -288,14 +288,15 @@ async def test_a_client_may_leave_fragments_out_and_learn_who_runs(
         await eventlog.deltas.send(Address(DEFAULT_TENANT, "ses_1"), DELTA)
         await append("ses_1", released)
         await append("ses_1", _note("two"))
-        seen = [await _next(page) for _ in range(5)]
-        others = [await _next(other) for _ in range(4)]
+        seen = [await _next(page) for _ in range(6)]
+        others = [await _next(other) for _ in range(5)]
 
     status = [event["data"] for event in seen if event["type"] == "session.status"]
     assert [event["type"] for event in seen] == [
         "session.created",
         "session.next.synthetic",
         "session.status",
+        "execution.released",
         "session.status",
         "session.next.synthetic",
     ]
@@ -309,5 +310,6 @@ async def test_a_client_may_leave_fragments_out_and_learn_who_runs(
         "session.created",
         "session.next.synthetic",
         "session.next.text.delta",
+        "execution.released",
         "session.next.synthetic",
     ]

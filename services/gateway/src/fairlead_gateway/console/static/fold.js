@@ -25,6 +25,7 @@ export function emptySession(id) {
     outputs: new Map(),
     profile: {},
     openStep: null,
+    rest: null,
     compacting: false,
     gone: null,
     reload: false,
@@ -203,6 +204,16 @@ function answered(what) {
   };
 }
 
+const RESTS = {
+  "retry-later": "It rests until the next attempt",
+  "context-unavailable": "Its location cannot be observed: tried again",
+  "turn-limit": "It rests: the limit of turns is reached",
+  "repeated-calls": "It rests: the model repeats its calls",
+  "over-budget": "It rests: the budget is used up",
+  "budget-unknown": "It rests: nobody knows the price of its model",
+  held: "It rests: a recovered turn waits for a resume",
+};
+
 const HANDLERS = {
   "session.created": (d, data) => {
     d.state.profile = { ...d.state.profile, title: data.title, location: data.location, agent: data.agent, model: data.model, parentID: data.parentID };
@@ -279,6 +290,7 @@ const HANDLERS = {
   },
   "step.started": (d, data) => {
     d.state.openStep = data.assistantMessageID;
+    d.state.rest = null;
     d.put({ id: data.assistantMessageID, type: "assistant", agent: data.agent, model: data.model, content: [], time: { created: data.timestamp } });
   },
   "step.ended": (d, data) => {
@@ -342,6 +354,11 @@ const HANDLERS = {
   },
   retried: (d, data, e) => d.note(e, "retry", `Attempt ${data.attempt}`, data.error?.message),
   "execution.recovered": (d, data, e) => d.note(e, "recovered", `Recovered: ${data.action}`, data.detail),
+  "execution.released": (d, data, e) => {
+    d.state.openStep = null;
+    d.state.rest = { reason: data.reason, detail: data.detail, wakeAt: data.wakeAt };
+    if (data.reason in RESTS) d.note(e, "retry", RESTS[data.reason], data.detail);
+  },
   "interrupt.requested": (d, data, e) => {
     const by = e.metadata?.by;
     d.note(e, "interrupt", `${data.declined ? "Stopped: a call was declined" : "Interrupted"}${by ? ` · ${by}` : ""}`);

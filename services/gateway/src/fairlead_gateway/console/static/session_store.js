@@ -189,6 +189,7 @@ export class SessionStore {
 
   isWorking() {
     const explained = this.explain?.state;
+    if (this.state.rest && this.state.rest.reason !== "parked" && !this.state.inbox.length) return false;
     return this.state.openStep !== null || explained === "running" || explained === "queued" || explained === "waiting";
   }
 }
