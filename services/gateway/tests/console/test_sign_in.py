@@ -174,7 +174,7 @@ async def test_a_damaged_cookie_asks_for_a_new_sign_in(
 ) -> None:
     sealed = runtime.sealer.seal("cookie", key, until=now_ms() + 60_000)
     for damaged in (sealed[:-4] + "AAAA", "x", "é", "A" * 20_000):
-        headers = {"cookie": f"fairlead-8420={damaged}".encode()}
+        headers = {b"cookie": f"fairlead-8420={damaged}".encode()}
         answer = await client.get("/api/principal", headers=headers)
 
         assert answer.status_code == 401
