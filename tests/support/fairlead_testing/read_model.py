@@ -8,6 +8,7 @@ from fairlead_gateway.reads import rows
 from fairlead_gateway.reads.read_model import (
     ActivityRow,
     AskKind,
+    AskWithSession,
     BrokenSession,
     Order,
     ProjectionProgress,
@@ -16,13 +17,12 @@ from fairlead_gateway.reads.read_model import (
     SessionAnchor,
     SessionFilter,
     StateCounts,
-    WaitingAsk,
 )
+from fairlead_schema.commands.session_status import SessionOverview
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.session_info import SessionInfo
-from fairlead_schema.session_status import SessionOverview
 from fairlead_schema.subjects import Address
 from fairlead_session.execution.status import StatusFacts
 from fairlead_session.info import client_session
@@ -177,10 +177,10 @@ class MemoryReadModel:
             for ask in stored.asks.get(kind, ())
         ]
 
-    async def asks_with_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[WaitingAsk]:
+    async def asks_with_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[AskWithSession]:
         self._check_available()
         found = [
-            WaitingAsk(
+            AskWithSession(
                 kind,
                 ask,
                 stored.session.time.updated,
@@ -213,7 +213,7 @@ class MemoryReadModel:
         self._check_available()
         return {}
 
-    async def broken(self, tenant: TenantId, *, limit: int) -> Sequence[BrokenSession]:
+    async def broken_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[BrokenSession]:
         self._check_available()
         found = [
             BrokenSession(at.session_id, stored.broken, stored.session.time.updated)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fairlead_eventlog.condition.operations import OperationsPort
+from fairlead_eventlog.condition.operations import OperationsReader
 from fairlead_eventlog.condition.stream_sizes import StreamSizes
 from fairlead_eventlog.condition.waiting_work import WaitingWork
 from fairlead_eventlog.ports import (
@@ -67,6 +67,6 @@ class EventLog:
     approvals: Approvals
     stream_sizes: StreamSizes
     waiting_work: WaitingWork
-    operations: OperationsPort
+    operations: OperationsReader
     complaint: Callable[[], str | None]
     """Why the servers cannot be reached now, if so."""

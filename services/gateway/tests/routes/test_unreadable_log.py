@@ -50,7 +50,7 @@ def plant(eventlog: EventLog) -> Plant:
 
 
 @pytest.fixture
-async def broken(append: Append, plant: Plant) -> None:
+async def broken_sessions(append: Append, plant: Plant) -> None:
     """A session whose third event comes from the future."""
     await append("ses_1", ADMITTED)
     await plant(FUTURE % 3)

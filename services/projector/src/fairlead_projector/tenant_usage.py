@@ -10,14 +10,14 @@ from typing import Annotated, Any, Final, TypeAlias
 import psycopg
 from faststream import Context
 
-from fairlead_eventlog.condition.operations import OperationsPort
+from fairlead_eventlog.condition.operations import OperationsReader
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_eventlog.quotas.stored_bytes import CountsBytes, StoredBytes
 from fairlead_projector import database
+from fairlead_projector.alarms.operations_report import OPERATIONS, report_operations
 from fairlead_projector.database import Connection, query
-from fairlead_projector.operations_report import OPERATIONS, report_operations
 from fairlead_projector.settings import ProjectorSettings
 from fairlead_schema import subjects
 from fairlead_schema.commands.quota import AskTenantTotals, QuotaLimits, TenantTotals
@@ -133,7 +133,7 @@ TotalsDep: TypeAlias = Annotated[TenantTotalsStore, Context(TOTALS)]
 async def serve_usage(
     settings: ProjectorSettings,
     outputs: CountsBytes,
-    operations: OperationsPort,
+    operations: OperationsReader,
     local: LocalRequests | None = None,
 ) -> AsyncIterator[None]:
     """Answer usage requests until the block ends."""
@@ -152,7 +152,7 @@ async def serve_usage(
 def usage_server(
     address: NatsAddress,
     totals: TenantTotalsStore,
-    operations: OperationsPort,
+    operations: OperationsReader,
     local: LocalRequests | None = None,
 ) -> RpcServer:
     """The server of the projector's verbs: `spending` and `operations`."""

@@ -22,7 +22,7 @@ TEXT_MAX: Final = 4096
 _SERVICES: Final = "$SRV.STATS"
 
 
-class OperationsPort(Protocol):
+class OperationsReader(Protocol):
     """Reads what an operator wants to see. Every method may raise LogUnavailable."""
 
     async def streams(self) -> tuple[StreamState, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_schema.session_status import SessionStatus, StatusState
+from fairlead_schema.commands.session_status import SessionStatus, StatusState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from fairlead_gateway.reads.read_model import (
     ASKS_MAX,
     ActivityRow,
     AskKind,
+    AskWithSession,
     BrokenSession,
     Order,
     ProjectionProgress,
@@ -24,14 +25,13 @@ from fairlead_gateway.reads.read_model import (
     SessionAnchor,
     SessionFilter,
     StateCounts,
-    WaitingAsk,
 )
 from fairlead_gateway.reads.session_lists import list_parameters, list_statement
+from fairlead_schema.commands.session_status import SessionOverview
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.session_info import SessionInfo
-from fairlead_schema.session_status import SessionOverview
 from fairlead_schema.subjects import Address
 from fairlead_service.supervise import cancel_and_wait
 
@@ -190,10 +190,10 @@ class PostgresReadModel:
             found = await self._fetch_list(query("asks_in_directory"), parameters)
         return [row["request"] for row in found]
 
-    async def asks_with_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[WaitingAsk]:
+    async def asks_with_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[AskWithSession]:
         parameters: Parameters = {"tenant": tenant, "limit": limit}
         return [
-            WaitingAsk(**row) for row in await self._fetch_all("asks_with_sessions", parameters)
+            AskWithSession(**row) for row in await self._fetch_all("asks_with_sessions", parameters)
         ]
 
     async def activity(self, tenant: TenantId, *, since: int) -> ActivityRow:
@@ -203,7 +203,7 @@ class PostgresReadModel:
     async def checkpoints(self) -> Mapping[int, int]:
         return {row["shard"]: row["position"] for row in await self._fetch_all("checkpoints", {})}
 
-    async def broken(self, tenant: TenantId, *, limit: int) -> Sequence[BrokenSession]:
+    async def broken_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[BrokenSession]:
         found = await self._fetch_all("broken", {"tenant": tenant, "limit": limit})
         return [BrokenSession(**row) for row in found]
 

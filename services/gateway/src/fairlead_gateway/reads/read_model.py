@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
+from fairlead_schema.commands.session_status import SessionOverview
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.session_info import SessionInfo
-from fairlead_schema.session_status import SessionOverview
 from fairlead_schema.subjects import Address
 
 Order: TypeAlias = Literal["asc", "desc"]
@@ -65,7 +65,7 @@ class StateCounts(NamedTuple):
     broken: int = 0
 
 
-class WaitingAsk(NamedTuple):
+class AskWithSession(NamedTuple):
     """One pending ask, with what a person wants to know before the answer."""
 
     kind: AskKind
@@ -177,7 +177,7 @@ class ReadModel(Protocol):
         """Asks that wait for people, oldest first. Directory None means every directory."""
         ...
 
-    async def asks_with_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[WaitingAsk]:
+    async def asks_with_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[AskWithSession]:
         """Asks that wait for people, newest first, with their sessions."""
         ...
 
@@ -189,7 +189,7 @@ class ReadModel(Protocol):
         """The position up to which each shard is projected."""
         ...
 
-    async def broken(self, tenant: TenantId, *, limit: int) -> Sequence[BrokenSession]:
+    async def broken_sessions(self, tenant: TenantId, *, limit: int) -> Sequence[BrokenSession]:
         """Sessions that cannot be read any further, newest first."""
         ...
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from fairlead_gateway.reads.read_model import UnreadableRow
+from fairlead_schema.commands.session_status import SessionBudget, SessionOverview
 from fairlead_schema.message import MESSAGE, Message
 from fairlead_schema.session_info import SessionInfo
-from fairlead_schema.session_status import Budget, SessionOverview
 from fairlead_session.execution.status import StatusFacts, session_status
 from fairlead_session.info import children_usage, client_session
 from fairlead_session.state.file_changes import FileChanges, change_summary
@@ -66,12 +66,12 @@ def overview_from_row(row: Mapping[str, Any]) -> SessionOverview:
         wake_at=row["wake_at"],
     )
     cost, tokens = row["budget_cost"], row["budget_tokens"]
-    budget = None if cost is None and tokens is None else Budget(cost=cost, tokens=tokens)
+    budget = None if cost is None and tokens is None else SessionBudget(cost=cost, tokens=tokens)
     return overview_of(session_from_row(row), facts, budget)
 
 
 def overview_of(
-    session: SessionInfo, facts: StatusFacts, budget: Budget | None = None
+    session: SessionInfo, facts: StatusFacts, budget: SessionBudget | None = None
 ) -> SessionOverview:
     """A session together with its state."""
     return SessionOverview.model_construct(

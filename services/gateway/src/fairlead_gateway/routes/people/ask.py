@@ -8,7 +8,7 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
-from fairlead_gateway.reads.read_model import AskKind, WaitingAsk
+from fairlead_gateway.reads.read_model import AskKind, AskWithSession
 from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import Model
@@ -18,7 +18,7 @@ ASKS_MAX: Final = 500
 WORDS_MAX: Final = 400
 
 
-class PendingAsk(Model):
+class ListedAsk(Model):
     """A permission request or a question, and the session that waits for it."""
 
     kind: AskKind
@@ -35,7 +35,7 @@ class PendingAsk(Model):
 
 
 class AsksAnswer(Model):
-    data: tuple[PendingAsk, ...]
+    data: tuple[ListedAsk, ...]
 
 
 async def _list(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
@@ -46,9 +46,9 @@ async def _list(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     return answer(AsksAnswer(data=data), stale=stale)
 
 
-def _describe(row: WaitingAsk, expire_s: float | None) -> PendingAsk:
+def _describe(row: AskWithSession, expire_s: float | None) -> ListedAsk:
     kind = PermissionRequest if row.kind == "permission" else QuestionRequest
-    return PendingAsk(
+    return ListedAsk(
         kind=row.kind,
         request=kind.model_validate(row.request),
         asked_at=row.asked_at,

@@ -17,7 +17,7 @@ class ActivityQuery(InputModel):
     """Epoch milliseconds, such as the beginning of today where the caller is."""
 
 
-class Activity(Model):
+class TenantActivity(Model):
     since: int
     turns: int
     cost: float
@@ -25,13 +25,13 @@ class Activity(Model):
 
 
 class ActivityAnswer(Model):
-    data: Activity
+    data: TenantActivity
 
 
 async def _read(request: ApiRequest[ActivityQuery, EmptyInput]) -> Response:
     since = request.query.since
     used = await request.runtime.read_model.activity(request.tenant, since=since)
-    return answer(ActivityAnswer(data=Activity(since=since, **used._asdict())))
+    return answer(ActivityAnswer(data=TenantActivity(since=since, **used._asdict())))
 
 
 READ = Operation(

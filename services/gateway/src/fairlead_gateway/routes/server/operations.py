@@ -74,7 +74,7 @@ async def _read(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     read_model, tenant = request.runtime.read_model, request.tenant
     report = await _ask_projector(request)
     checkpoints = await read_model.checkpoints()
-    broken = await read_model.broken(tenant, limit=LISTED_MAX)
+    broken = await read_model.broken_sessions(tenant, limit=LISTED_MAX)
     recent = now_ms() - RECENT_MS
     recoveries = await read_model.recoveries(tenant, since=recent, limit=LISTED_MAX)
     streams = {stream.name: stream for stream in report.streams}

@@ -17,10 +17,10 @@ from fairlead_gateway.routes.sessions.sessions import (
     listing_and_anchor,
     listing_filter,
 )
+from fairlead_schema.commands.session_status import SessionOverview
 from fairlead_schema.errors import InvalidCursor, InvalidRequest, ServiceUnavailable
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import Model
-from fairlead_schema.session_status import SessionOverview
 
 IDS_MAX: Final = 100
 _IDS: Final[TypeAdapter[tuple[SessionId, ...]]] = TypeAdapter(tuple[SessionId, ...])

@@ -5,12 +5,12 @@ from typing import Annotated, Final, TypeAlias
 
 from faststream import Context
 
-from fairlead_eventlog.condition.operations import OperationsPort
+from fairlead_eventlog.condition.operations import OperationsReader
 from fairlead_schema.commands.operations import AskOperations, OperationsReport
 from fairlead_service.rpc.server import TenantParam
 
 OPERATIONS: Final = "operations"
-OperationsDep: TypeAlias = Annotated[OperationsPort, Context(OPERATIONS)]
+OperationsDep: TypeAlias = Annotated[OperationsReader, Context(OPERATIONS)]
 
 
 async def report_operations(

@@ -37,7 +37,7 @@ class SessionStatus(Model):
     """The runner that drains the session."""
 
 
-class Budget(Model):
+class SessionBudget(Model):
     """What a session may use in all."""
 
     cost: float | None = None
@@ -48,4 +48,4 @@ class SessionOverview(SessionInfo):
     """A session with its state."""
 
     status: SessionStatus
-    budget: Budget | None = None
+    budget: SessionBudget | None = None
