@@ -188,6 +188,21 @@ async def test_a_subscriber_misses_nothing_and_gets_nothing_twice_after_a_kill(
     await up.up.wait_ready()
 
 
+async def test_an_agent_of_the_earlier_version_works_with_the_same_tasks(up: Stack) -> None:
+    async with other_agent(up, version="0.3") as earlier, other_agent(up) as other:
+        updates = await earlier.stream('[[sim: answer="old words" chunks=3 delay_ms=60]] hi', [])
+        asked = await earlier.send(shell_prompt("true"), context=updates[0].task.context_id)
+        done = await earlier.send({"reply": "once"}, task=asked.id)
+        running = await other.send("[[sim: chunks=400 delay_ms=50]] long", at_once=True)
+        cancelled = await earlier.cancel(running.id)
+        with pytest.raises(TaskNotFoundError):
+            await earlier.get("ses_1.msg_1.1")
+
+    assert joined_text(updates) == "old words"
+    assert (state_of(asked), state_of(done)) == ("input_required", "completed")
+    assert state_of(cancelled) == "canceled"
+
+
 async def test_the_card_is_public_and_names_agents_only_to_callers(
     up: Stack, other: OtherAgent
 ) -> None:
@@ -223,7 +238,7 @@ async def test_bad_requests_are_answered_with_errors_of_the_protocol(
     assert await code(call("GetTask", id=f"{mine.context_id}.msg_other.2")) == -32001
     assert await code(call("SendMessage", message={"parts": [{"text": "hi"}]})) == -32602
     assert await code(call("ListTasks")) == -32004
-    assert await code(call("GetTask", id="x"), **{"a2a-version": "0.3"}) == -32009
+    assert await code(call("GetTask", id="x"), **{"a2a-version": "2.0"}) == -32009
     assert await code(b" " * 1_100_000) == -32600
     with pytest.raises(PushNotificationNotSupportedError):
         await other.plain.create_task_push_notification_config(

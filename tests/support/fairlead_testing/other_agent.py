@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from a2a.client import Client, ClientConfig, create_client
+from a2a.client import A2ACardResolver, Client, ClientConfig, create_client
 from a2a.types import (
     CancelTaskRequest,
     GetTaskRequest,
@@ -118,13 +118,19 @@ def joined_text(updates: list[StreamResponse]) -> str:
 
 
 @asynccontextmanager
-async def other_agent(up: Stack, *, token: str | None = None) -> AsyncIterator[OtherAgent]:
-    """An agent that has found the card of the gateway."""
+async def other_agent(
+    up: Stack, *, token: str | None = None, version: str = "1.0"
+) -> AsyncIterator[OtherAgent]:
+    """An agent that has found the card of the gateway, and speaks one version."""
     headers = {"authorization": f"Bearer {token or up.up.token}"}
     async with httpx.AsyncClient(headers=headers, timeout=HANG_S, trust_env=False) as http:
+        card = await A2ACardResolver(http, up.up.http).get_agent_card()
+        spoken = [one for one in card.supported_interfaces if one.protocol_version == version]
+        del card.supported_interfaces[:]
+        card.supported_interfaces.extend(spoken)
         clients = [
             await create_client(
-                up.up.http, client_config=ClientConfig(streaming=streams, httpx_client=http)
+                card, client_config=ClientConfig(streaming=streams, httpx_client=http)
             )
             for streams in (False, True)
         ]

@@ -5,8 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from a2a.compat.v0_3 import conversions, types
 from a2a.types import AgentCard, Message, Part, Role, StreamResponse, Task
-from a2a.utils.errors import A2AError, ContentTypeNotSupportedError, InvalidParamsError
+from a2a.utils.errors import (
+    A2AError,
+    ContentTypeNotSupportedError,
+    InvalidParamsError,
+    VersionNotSupportedError,
+)
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
@@ -14,6 +20,12 @@ from fairlead_gateway.a2a_view.translation.agent_card import agent_card
 from fairlead_gateway.a2a_view.translation.message_input import answer_of, prompt_of
 from fairlead_gateway.a2a_view.translation.task_ids import TaskRef, parse_task_id
 from fairlead_gateway.a2a_view.translation.task_view import TaskTranslator
+from fairlead_gateway.a2a_view.translation.wire_versions import (
+    VERSION_03,
+    VERSION_1,
+    card_json,
+    version_of,
+)
 from fairlead_gateway.turn_view.turn_progress import seq_of, type_of
 from fairlead_testing.other_agent import joined_text
 from fairlead_testing.protocol_samples import TURNS, durable, envelopes, read_turn, released
@@ -195,3 +207,48 @@ def test_the_card_names_agents_only_for_known_callers() -> None:
     assert [skill.id for skill in public.skills] == ["session"]
     assert [skill.id for skill in known.skills] == ["build", "plan"]
     assert ParseDict(MessageToDict(known), AgentCard()) == known
+
+
+def test_a_card_is_read_by_clients_of_both_versions() -> None:
+    card = agent_card("http://x", "1", None)
+
+    found = card_json(card)
+
+    assert ParseDict(found, AgentCard(), ignore_unknown_fields=True) == card
+    earlier = types.AgentCard.model_validate(found)
+    assert (earlier.url, earlier.protocol_version) == ("http://x/a2a", "0.3")
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_the_earlier_version_loses_nothing_of_a_turn(name: str) -> None:
+    """Its updates and its task, converted back, are those of the newer version."""
+    updates, task = run(name, read_turn(name))
+
+    earlier = [types.Task.model_validate(VERSION_03.task(task))]
+    assert MessageToDict(conversions.to_core_task(earlier[0])) == MessageToDict(task)
+    assert len([VERSION_03.update(update) for update in updates]) == len(updates)
+
+
+def test_a_method_has_one_version_and_an_unknown_one_is_refused() -> None:
+    assert version_of("SendMessage", "1.0") is VERSION_1
+    assert version_of("message/send", None) is VERSION_03
+    assert version_of("nonsense", None) is None
+    with pytest.raises(VersionNotSupportedError):
+        version_of("SendMessage", "2.0")
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("SendMessage", {"message": 5}),
+        ("GetTask", {"id": 5}),
+        ("message/send", {"message": {"role": "nobody"}}),
+        ("tasks/get", {}),
+    ],
+)
+def test_params_that_cannot_be_read_are_refused(method: str, params: Json) -> None:
+    wire = version_of(method, None)
+    assert wire is not None
+
+    with pytest.raises(InvalidParamsError):
+        wire.parse(method, {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})

@@ -13,6 +13,7 @@ from a2a.types import (
     StringList,
 )
 
+VERSIONS = ("1.0", "0.3")
 MODES = ("text/plain", "application/json")
 GENERAL = AgentSkill(
     id="session",
@@ -35,8 +36,9 @@ def agent_card(base_url: str, version: str, agents: Mapping[str, str | None] | N
         version=version,
         supported_interfaces=[
             AgentInterface(
-                url=f"{base_url}/a2a", protocol_binding="JSONRPC", protocol_version="1.0"
+                url=f"{base_url}/a2a", protocol_binding="JSONRPC", protocol_version=version_
             )
+            for version_ in VERSIONS
         ],
         capabilities=AgentCapabilities(
             streaming=True, push_notifications=False, extended_agent_card=True
