@@ -1,6 +1,6 @@
 """Makes ids: they sort by time of creation and are unique by randomness. Readers do not parse them."""
 
-import secrets
+import os
 import time
 from typing import Final
 
@@ -35,7 +35,7 @@ def _timestamp() -> int:
 
 
 def _mint(prefix: str, timestamp: int) -> str:
-    noise = secrets.token_bytes(10).translate(_LETTERS).decode()
+    noise = os.urandom(10).translate(_LETTERS).decode()
     unsealed = f"{prefix}{timestamp:012x}{noise}"
     return unsealed + seal(unsealed)
 

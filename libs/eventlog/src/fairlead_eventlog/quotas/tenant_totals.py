@@ -43,6 +43,8 @@ class _Known:
     tried_at: float = -math.inf
     added: Counter[tuple[int, QuotaName]] = field(default_factory=Counter)
     """What this process added, by span of time and quota: few numbers, however much it adds."""
+    sums: Counter[QuotaName] = field(default_factory=Counter)
+    """The same by quota: what every question needs."""
     loading: asyncio.Task[None] | None = None
     is_first: bool = True
     """Whether the projector was not asked before. Nobody waits twice for a silent projector."""
@@ -73,7 +75,7 @@ class TenantTotalsReader:
         now = time.monotonic()
         age_s = now - known.loaded_at
         if age_s >= timings.kept_s:
-            known.totals, known.added = None, Counter()
+            known.totals, known.added, known.sums = None, Counter(), Counter()
         wanted_s = timings.fresh_s if fresh_s is None else fresh_s
         if age_s >= wanted_s and now - known.tried_at >= wanted_s:
             known.tried_at = now
@@ -100,6 +102,7 @@ class TenantTotalsReader:
         known = self._find(QuotaHolder(tenant, principal))
         if known.totals is not None:
             known.added[_span(time.monotonic()), quota] += amount
+            known.sums[quota] += amount
 
     def _find(self, holder: QuotaHolder) -> _Known:
         known = self._holders.get(holder)
@@ -130,15 +133,19 @@ class TenantTotalsReader:
         known.added = Counter(
             {key: amount for key, amount in known.added.items() if key[0] >= since}
         )
+        known.sums = Counter()
+        for (_, quota), amount in known.added.items():
+            known.sums[quota] += amount
 
 
 def _with_added(known: _Known) -> TenantTotals | None:
-    if known.totals is None or not known.added:
-        return known.totals
-    sums: dict[str, int] = {}
-    for (_, quota), amount in known.added.items():
-        sums[quota] = sums.get(quota, known.totals.amount(quota)) + amount
-    return known.totals.model_copy(update=sums)
+    totals = known.totals
+    if totals is None or not known.sums:
+        return totals
+    more: dict[str, int] = {
+        quota: totals.amount(quota) + amount for quota, amount in known.sums.items()
+    }
+    return totals.model_copy(update=more)
 
 
 def _span(now: float) -> int:
