@@ -9,6 +9,7 @@ import pytest
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.jetstream import client
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.provision import provision
@@ -93,3 +94,9 @@ async def wait_for_leaders(eventlog: EventLog) -> None:
 def at() -> Address:
     """A session that nobody else uses."""
     return Address("default", ids.session_id())
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that soon gives up a server which refuses it, and tries as often as it can until then."""
+    monkeypatch.setattr(client, "CONNECT_S", 1.5)

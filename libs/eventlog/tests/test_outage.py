@@ -20,7 +20,9 @@ async def test_acknowledged_commits_survive_kill_and_the_tail_goes_on(
     own_server: Server, at: Address
 ) -> None:
     await provision(own_server.address)
-    async with connect(own_server.address, name="test", timeout_s=1.0) as eventlog:
+    async with connect(
+        own_server.address, name="test", timeout_s=1.0, append_patience_s=2.0
+    ) as eventlog:
         seqs: list[int] = []
 
         async def follow() -> None:

@@ -111,6 +111,7 @@ async def test_provisioning_refuses_a_stream_that_would_shrink(own_server: Serve
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("impatient")
 async def test_a_server_that_is_away_is_said_to_be(own_server: Server) -> None:
     own_server.kill()
 

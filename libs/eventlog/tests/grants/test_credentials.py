@@ -77,6 +77,7 @@ async def test_a_key_file_that_cannot_be_used_is_named_and_never_shown(
     assert SECRET not in repr(error.value)
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_an_address_with_a_password_never_shows_the_password(
     guarded_server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -141,6 +142,7 @@ def encrypted(keys: KeyDirectory) -> Iterator[Server]:
         running.kill()
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_connection_is_encrypted_and_both_sides_are_proved(
     encrypted: Server, keys: KeyDirectory, tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ async def test_a_connection_is_encrypted_and_both_sides_are_proved(
         await missing_streams(replace(plain, tls_ca=ca))
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_server_without_encryption_is_refused_if_the_settings_demand_it(
     guarded_server: Server, keys: KeyDirectory, tmp_path: Path
 ) -> None:
@@ -167,6 +170,7 @@ async def test_a_server_without_encryption_is_refused_if_the_settings_demand_it(
         await missing_streams(address)
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_server_of_another_authority_is_refused_with_its_reason(
     encrypted: Server, keys: KeyDirectory, tmp_path: Path
 ) -> None:
@@ -214,6 +218,7 @@ def with_tokens(tmp_path: Path) -> Iterator[tuple[Server, Path]]:
         running.kill()
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_credentials_file_connects_to_a_server_with_signed_users(
     with_tokens: tuple[Server, Path], tmp_path: Path
 ) -> None:

@@ -185,6 +185,7 @@ async def test_a_service_uses_its_own_subjects_and_no_others(
         assert await service.subscribe(SUBJECTS) == MAY_SUBSCRIBE[identity]
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_stranger_is_refused_at_the_door(guarded_server: Server) -> None:
     """B9: nobody without a key connects, so there is no subject to try."""
     with pytest.raises(LogUnavailable, match=r"(?i)authorization violation"):
