@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ pytestmark = [
     pytest.mark.timeout(180),
 ]
 
+COUNT = 600
 PERSON = {
     **os.environ,
     "GIT_AUTHOR_NAME": "ann",
@@ -65,12 +67,25 @@ class Checkouts:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def checkouts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Checkouts]:
-    place: Path = tmp_path_factory.mktemp("move")
+    async with open_checkouts(tmp_path_factory.mktemp("move")) as found:
+        yield found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def crowded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Checkouts]:
+    """Two runners and two workers, so that another one takes over from one that stands still."""
+    scale = {"runner": 2, "tools": 2}
+    async with open_checkouts(tmp_path_factory.mktemp("crowded"), scale=scale) as found:
+        yield found
+
+
+@asynccontextmanager
+async def open_checkouts(place: Path, **options: Any) -> AsyncIterator[Checkouts]:  # noqa: ANN401
     for parent in (place, *place.parents[:2]):
         parent.chmod(0o755)
     config = place / "fairlead.toml"
     config.write_text(f"[location]\nroots = [{json.dumps(str(place))}]\n")
-    async with stack(place / "state", sim=True, config=config) as running:
+    async with stack(place / "state", sim=True, config=config, **options) as running:
         found = Checkouts(running, place)
         await found.make()
         yield found
@@ -108,31 +123,60 @@ async def test_a_process_killed_in_a_move_loses_nothing(
     checkouts: Checkouts, service: str, act: str
 ) -> None:
     """SIGKILL while files change at one end: the changes end at the destination, once."""
-    here, there = checkouts.here, checkouts.there
-    count = 600
-    many = here / "many"
-    many.mkdir()
-    for index in range(count):
-        (many / f"{index:04}.txt").write_text(f"{index}\n")
-    session = await checkouts.session()
-
-    moving = asyncio.create_task(checkouts.move(session, there))
-    async with asyncio.timeout(TIMEOUT_S):
-        if act == "apply":
-            while not (there / "many").exists():
-                await asyncio.sleep(0.001)
-        else:
-            while len(list(many.iterdir())) == count:
-                await asyncio.sleep(0.001)
+    session, moving = await begin_move(checkouts, act)
     checkouts.up.up.kill(service, 0, signal.SIGKILL)
 
+    await check_moved(checkouts, session, moving)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("service", ["tools", "runner"])
+@pytest.mark.parametrize("act", ["apply", "discard"])
+async def test_a_process_that_stands_still_in_a_move_loses_and_doubles_nothing(
+    crowded: Checkouts, service: str, act: str, index: int
+) -> None:
+    """SIGSTOP while files change, longer than an owner may be silent; then it goes on where it stood."""
+    session, moving = await begin_move(crowded, act)
+    crowded.up.up.kill(service, index, signal.SIGSTOP)
+    try:
+        await asyncio.sleep(6)
+    finally:
+        crowded.up.up.kill(service, index, signal.SIGCONT)
+
+    await check_moved(crowded, session, moving)
+
+
+async def begin_move(checkouts: Checkouts, act: str) -> tuple[str, asyncio.Task[Any]]:
+    """A move of many new files, in the middle of one of its acts."""
+    many = checkouts.here / "many"
+    many.mkdir()
+    for index in range(COUNT):
+        (many / f"{index:04}.txt").write_text(f"{index}\n")
+    session = await checkouts.session()
+    moving = asyncio.create_task(checkouts.move(session, checkouts.there))
+    async with asyncio.timeout(TIMEOUT_S):
+        if act == "apply":
+            while not (checkouts.there / "many").exists():
+                await asyncio.sleep(0.001)
+        else:
+            while len(list(many.iterdir())) == COUNT:
+                await asyncio.sleep(0.001)
+    return session, moving
+
+
+async def check_moved(checkouts: Checkouts, session: str, moving: asyncio.Task[Any]) -> None:
+    """All files are at the destination with their content, none at the source, and the log says it once."""
+    moved = checkouts.there / "many"
     assert await moving is None
-    assert len(list((there / "many").iterdir())) == count
-    assert not many.exists()
+    assert {path.name: path.read_text() for path in moved.iterdir()} == {
+        f"{index:04}.txt": f"{index}\n" for index in range(COUNT)
+    }
+    assert not (checkouts.here / "many").exists()
     log = await checkouts.up.wait_until_rested(session)
     types = event_types(log)
     assert (types.count("moved"), types.count("move.ended")) == (1, 1)
     check_log(log)
-    for path in (there / "many").iterdir():
+    for path in moved.iterdir():
         path.unlink()
-    (there / "many").rmdir()
+    moved.rmdir()

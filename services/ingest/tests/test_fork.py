@@ -10,18 +10,34 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.registers import MemoryLogStatus
 from fairlead_eventlog.memory.session_log import MemoryLog
-from fairlead_eventlog.ports import StoredCommit
+from fairlead_eventlog.ports import START, StoredCommit
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.transfer import fork as fork_verb
 from fairlead_ingest.verbs.transfer.fork import fork
 from fairlead_schema.commands.session import ForkSession
 from fairlead_schema.errors import Conflict, MessageNotFound, SessionNotFound
-from fairlead_schema.events import PromptAdmitted, ShellRequested, ShellStarted
+from fairlead_schema.events import (
+    PromptAdmitted,
+    SessionArchived,
+    SessionCreated,
+    ShellRequested,
+    ShellStarted,
+)
+from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
-from fairlead_schema.record import LEVEL_NEWEST
+from fairlead_schema.record import (
+    LEVEL_NEWEST,
+    Commit,
+    Draft,
+    ImportMark,
+    encode_import,
+    event_json,
+    record,
+)
 from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
+from fairlead_service import ids
 from fairlead_session.next_move import Stop, next_move
 from fairlead_session.transfer.events import stored_events
 from fairlead_session.verify.verify import verify
@@ -192,3 +208,34 @@ async def test_the_commands_of_the_original_run_nowhere_else(
     assert len(await _events(eventlog, Address("default", "ses_two"))) == before + 2, (
         "all before the start of the command, and its request is withdrawn"
     )
+
+
+async def import_another(eventlog: EventLog, *, through: int) -> None:
+    """Write two events of another session under the id of the copy, as an import does."""
+    created = SessionCreated(
+        title="other", project_id="prj_1", location=LocationRef(directory="/work")
+    )
+    drafts = tuple(
+        Draft(ids.event_id(), ids.now_ms(), event) for event in (created, SessionArchived())
+    )
+    recorded, mark = record(drafts, after=0), ImportMark(through)
+    payload = encode_import("cmt_other", [event_json(event) for event in recorded], mark)
+    commit = Commit("cmt_other", tuple(event._replace(imported=mark) for event in recorded))
+    await eventlog.log.restore(COPY, commit, payload, after=START)
+
+
+@pytest.mark.usefixtures("original")
+@pytest.mark.parametrize("through", [2, 9], ids=["complete", "in the middle of its import"])
+async def test_a_fork_onto_the_id_of_another_imported_session_leaves_that_session_alone(
+    context: CommandContext, eventlog: EventLog, through: int
+) -> None:
+    """Only the first event tells a copy that died from another session."""
+    await import_another(eventlog, through=through)
+    before = await _events(eventlog, COPY)
+
+    for _ in range(2):
+        with pytest.raises(Conflict, match="another session"):
+            await fork(context, "default", _command())
+
+    assert await _events(eventlog, COPY) == before
+    assert wakes(eventlog) == []

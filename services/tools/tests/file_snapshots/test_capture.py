@@ -8,6 +8,8 @@ import pytest
 
 from fairlead_schema.subjects import Address
 from fairlead_tools.file_snapshots import adopt
+from fairlead_tools.file_snapshots import capture as capture_module
+from fairlead_tools.file_snapshots import store as store_module
 from fairlead_tools.file_snapshots.capture import UNTRACKED_BYTES_MAX, capture
 from fairlead_tools.file_snapshots.git import Git, GitFailed
 from fairlead_tools.files.private import PRIVATE
@@ -277,3 +279,39 @@ def test_a_change_in_the_second_of_the_last_commit_is_seen(worktree: Worktree) -
     tree = worktree.capture()
 
     assert worktree.store.git.run("cat-file", "blob", f"{tree}:a.txt") == b"two\n"
+
+
+def test_the_lock_of_a_git_that_was_killed_stops_no_later_snapshot(
+    worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N-12: git leaves its own lock behind when it is killed, and a store would be dead for ever."""
+    monkeypatch.setattr(store_module, "LEFT_LOCK_S", 0.01)
+    worktree.write("a.txt")
+    worktree.capture()
+    (worktree.store.repository / "index.lock").touch()
+    worktree.write("b.txt")
+
+    assert worktree.files(worktree.capture()) == {"a.txt", "b.txt"}
+
+
+@pytest.mark.parametrize("after", ["directory", "nothing"])
+def test_a_file_that_changes_during_a_snapshot_costs_another_look(
+    worktree: Worktree, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    """D-36: a command in the background may write while a step begins or ends."""
+    worktree.write("a.txt")
+    changing = worktree.write("b.txt")
+    is_readable = capture_module._is_readable  # noqa: SLF001 - the moment between look and read
+
+    def change_then_read(root: Path, path: bytes, bytes_max: int) -> bool:
+        readable = is_readable(root, path, bytes_max)
+        if path == b"b.txt" and changing.is_file():
+            changing.unlink()
+            if after == "directory":
+                worktree.write("b.txt/inner.txt")
+        return readable
+
+    monkeypatch.setattr(capture_module, "_is_readable", change_then_read)
+
+    expected = {"a.txt", "b.txt/inner.txt"} if after == "directory" else {"a.txt"}
+    assert worktree.files(worktree.capture()) == expected

@@ -2,17 +2,23 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from fairlead_tools.file_snapshots.git import Git
+from fairlead_tools.file_snapshots.git import Git, GitExceeded, GitFailed
 from fairlead_tools.file_snapshots.paths import is_private
 from fairlead_tools.file_snapshots.seed import REMOVED, seed_store
 from fairlead_tools.file_snapshots.store import SnapshotStore
 
+TRIES: Final = 3
 UNTRACKED_BYTES_MAX: Final = 2 << 20
 TRACKED_BYTES_MAX: Final = 64 << 20
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class FilesChanged(GitFailed):
+    """Files changed while git read them. Another look may find them at rest."""
 
 
 def capture(store: SnapshotStore, directory: Path, top: Path) -> str:
@@ -24,8 +30,18 @@ def capture(store: SnapshotStore, directory: Path, top: Path) -> str:
     if not store.exists:
         store.create()
         seed_store(store, top)
-    git, inner = store.git, inner_path(store.worktree, directory)
-    place = () if inner == b"" else (inner,)
+    inner = inner_path(store.worktree, directory)
+    for _ in range(TRIES - 1):
+        with suppress(FilesChanged):
+            _look(store, inner)
+            return _write_tree(store.git, inner)
+    _look(store, inner)
+    return _write_tree(store.git, inner)
+
+
+def _look(store: SnapshotStore, inner: bytes) -> None:
+    """Bring the index up to the files as they are now. Raises FilesChanged, GitFailed."""
+    git, place = store.git, () if inner == b"" else (inner,)
     tracked = git.start("diff-files", "--raw", "-z", "--no-renames", "--", *place)
     untracked = git.start("ls-files", "-o", "--exclude-standard", "-z", "--", *place)
     try:
@@ -34,8 +50,12 @@ def capture(store: SnapshotStore, directory: Path, top: Path) -> str:
     finally:
         tracked.stop()
         untracked.stop()
-    _update(git, store.worktree, changes, others)
-    return _write_tree(git, inner)
+    try:
+        _update(git, store.worktree, changes, others)
+    except GitExceeded:
+        raise
+    except GitFailed as error:
+        raise FilesChanged(str(error)) from error
 
 
 def _update(

@@ -70,6 +70,10 @@ class GitFailed(Exception):
     """A git command failed, took too long or said too much."""
 
 
+class GitExceeded(GitFailed):
+    """A git command took too long or said too much. It would do so again."""
+
+
 class GitMissing(GitFailed):
     """The machine has no git."""
 
@@ -166,7 +170,7 @@ class RunningGit:
             output = self._read()
             status = self._process.wait(max(0.0, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise GitFailed("git took too long") from None
+            raise GitExceeded("git took too long") from None
         finally:
             reason = self._read_reason()
             self.stop()
@@ -196,8 +200,8 @@ class RunningGit:
                     return bytes(output)
                 output += piece
                 if len(output) > self._bytes_max:
-                    raise GitFailed(f"git said more than {self._bytes_max} bytes")
-        raise GitFailed("git took too long")
+                    raise GitExceeded(f"git said more than {self._bytes_max} bytes")
+        raise GitExceeded("git took too long")
 
     def _read_reason(self) -> str:
         self._errors.seek(0)

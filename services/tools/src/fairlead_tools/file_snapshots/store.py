@@ -22,6 +22,8 @@ from fairlead_tools.private_directory import make_private
 
 LOCK_S: Final = 10.0
 POLL_S: Final = 0.005
+LEFT_LOCK_S: Final = 2.0
+"""How long a git of a dead worker may go on before its lock is taken away."""
 
 
 class StoreBusy(GitFailed):
@@ -66,9 +68,19 @@ class SnapshotStore:
                 if time.monotonic() > until:
                     raise StoreBusy
                 time.sleep(POLL_S)
+            self._clear_left_lock()
             yield
         finally:
             os.close(descriptor)
+
+    def _clear_left_lock(self) -> None:
+        """Take away git's own lock. Whoever held it is dead, because this process holds the store."""
+        left, until = self.repository / "index.lock", time.monotonic() + LEFT_LOCK_S
+        while left.exists():
+            if time.monotonic() > until:
+                left.unlink(missing_ok=True)
+                return
+            time.sleep(POLL_S)
 
     def create(self) -> None:
         """Make an empty repository. It gets its name when it is complete."""

@@ -31,7 +31,8 @@ from fairlead_session.execution.quota import CREATE_QUOTAS
 from fairlead_session.transfer.events import StoredEvent, decode_stored, stored_events
 from fairlead_session.transfer.fork import fork_events, leave_to_original
 
-BATCH_BYTES: Final = 1024 * 1024
+BATCH_BYTES: Final = 256 * 1024
+"""Servers allow a megabyte by default, and the mark of an import comes on top."""
 
 
 async def fork(context: ContextDep, tenant: TenantParam, command: ForkSession) -> SessionInfo:
@@ -48,10 +49,12 @@ async def fork(context: ContextDep, tenant: TenantParam, command: ForkSession) -
     if original.is_incomplete or source == at:
         raise Conflict("The session cannot be forked now", source.session_id)
     known = (await context.load_confirmed(at)).state
-    if known.profile is not None and not known.is_incomplete:
-        return await _finish_repeated(context, source, at)
     if known.seq and known.profile is None:
         raise Conflict("The session was purged, and its id is used up", at.session_id)
+    if known.seq and not await _is_copy(context, source, at):
+        raise Conflict("The id belongs to another session: choose a new one", at.session_id)
+    if known.seq and not known.is_incomplete:
+        return await _finish(context, at)
     assert original.profile is not None, "the session exists"
     check_directory_allowed(current_restrictions(), original.profile.location.directory)
     if (reached := await context.quotas.find_reached_quota(tenant, CREATE_QUOTAS)) is not None:
@@ -116,22 +119,20 @@ def _batches(events: Sequence[StoredEvent]) -> Iterator[list[StoredEvent]]:
 async def _stored_events(
     context: CommandContext, at: Address, *, through: int
 ) -> list[StoredEvent]:
-    return [
-        event
-        async for entry in context.eventlog.shards.session_entries(at, after=0)
-        for event in stored_events(entry.payload)
-        if event["seq"] <= through
-    ]
+    found: list[StoredEvent] = []
+    async for entry in context.eventlog.shards.session_entries(at, after=0):
+        found += [event for event in stored_events(entry.payload) if event["seq"] <= through]
+        if found and found[-1]["seq"] == through:
+            break
+    return found
 
 
-async def _finish_repeated(context: CommandContext, source: Address, at: Address) -> SessionInfo:
-    """Finish a copy whose first caller died. Another session that has this id stays as it is."""
+async def _is_copy(context: CommandContext, source: Address, at: Address) -> bool:
+    """Whether a session is a copy of this one, whose first caller perhaps died. Its first event tells."""
     first = await _stored_events(context, source, through=1)
     expected = fork_events(first, source.session_id, at.session_id)
     copied = await _stored_events(context, at, through=1)
-    if [event["id"] for event in copied] == [event["id"] for event in expected]:
-        return await _finish(context, at)
-    return describe(context, await load(context, at))
+    return [event["id"] for event in copied] == [event["id"] for event in expected]
 
 
 async def _finish(context: CommandContext, at: Address) -> SessionInfo:
