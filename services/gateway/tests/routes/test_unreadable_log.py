@@ -65,7 +65,7 @@ async def _read_stream(listen: Listen, path: str, query: str = "") -> bytes:
     return received
 
 
-@pytest.mark.usefixtures("broken")
+@pytest.mark.usefixtures("broken_sessions")
 @pytest.mark.parametrize("path", ["", "/message", "/history", "/context", "/todo"])
 async def test_what_comes_before_is_shown_with_the_place_that_cannot_be_read(
     client: httpx.AsyncClient, path: str
@@ -78,7 +78,7 @@ async def test_what_comes_before_is_shown_with_the_place_that_cannot_be_read(
     assert "from.the.future" in answer.json()["unreadable"]["reason"]
 
 
-@pytest.mark.usefixtures("broken")
+@pytest.mark.usefixtures("broken_sessions")
 async def test_a_session_that_is_not_projected_is_shown_as_the_log_tells_it(
     client: httpx.AsyncClient,
 ) -> None:
@@ -205,14 +205,14 @@ async def test_clients_that_follow_learn_where_the_log_stops(
     assert len(runtime.hubs) == 0
 
 
-@pytest.mark.usefixtures("broken")
+@pytest.mark.usefixtures("broken_sessions")
 async def test_nobody_waits_for_it(client: httpx.AsyncClient) -> None:
     answer = await asyncio.wait_for(client.post(f"{AT}/wait"), 5)
 
     assert "from.the.future" in answer.json()["message"]
 
 
-@pytest.mark.usefixtures("broken")
+@pytest.mark.usefixtures("broken_sessions")
 async def test_what_was_projected_before_is_still_read(
     client: httpx.AsyncClient, project: Project
 ) -> None:
@@ -225,7 +225,7 @@ async def test_what_was_projected_before_is_still_read(
     assert answer.headers["fairlead-stale"] == "true"
 
 
-@pytest.mark.usefixtures("broken")
+@pytest.mark.usefixtures("broken_sessions")
 async def test_history_is_read_without_postgres(
     client: httpx.AsyncClient, read: MemoryReadModel
 ) -> None:
@@ -236,7 +236,7 @@ async def test_history_is_read_without_postgres(
     assert await _history(client, after=1) == ([2], False, 3)
 
 
-@pytest.mark.usefixtures("broken")
+@pytest.mark.usefixtures("broken_sessions")
 async def test_explain_says_that_a_log_cannot_be_read(client: httpx.AsyncClient) -> None:
     """H-19, P-27."""
     data = (await client.get(f"{AT}/explain")).json()["data"]
@@ -246,7 +246,7 @@ async def test_explain_says_that_a_log_cannot_be_read(client: httpx.AsyncClient)
     assert data["unreadable"]["seq"] == 3
 
 
-@pytest.mark.usefixtures("broken")
+@pytest.mark.usefixtures("broken_sessions")
 @pytest.mark.parametrize("path", ["", "/history", "/todo", "/explain", "/event"])
 async def test_a_purged_one_is_not_found_although_its_log_is_not_erased_yet(
     client: httpx.AsyncClient, plant: Plant, path: str
@@ -260,7 +260,7 @@ async def test_a_purged_one_is_not_found_although_its_log_is_not_erased_yet(
     assert (answer.status_code, answer.json()["_tag"]) == (404, "SessionNotFoundError")
 
 
-@pytest.mark.usefixtures("broken")
+@pytest.mark.usefixtures("broken_sessions")
 async def test_other_sessions_are_read_as_ever(client: httpx.AsyncClient, append: Append) -> None:
     await append("ses_2", ADMITTED, SessionArchived())
 
