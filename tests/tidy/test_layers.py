@@ -79,6 +79,11 @@ PLANTS = [
         "fairlead_gateway.opencode_view.translation",
         "asyncio",
     ),
+    Plant(
+        "What the terminal shows is folded without a clock, a file or a socket",
+        "fairlead_cli.chat.view",
+        "fairlead_cli.errors",
+    ),
     Plant("The state of a session is a leaf", "fairlead_session.state", "fairlead_session.frozen"),
 ]
 SESSION = ROOT / "libs/session/src/fairlead_session"

@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "up": CommandEntry("stack.up", "run the whole stack on this machine"),
     "demo": CommandEntry("stack.demo", "see a stack, a session, an answer and its log in a minute"),
     "models": CommandEntry("stack.models", "list the models that can be used"),
+    "chat": CommandEntry("session.chat", "talk to a session in the terminal"),
     "prompt": CommandEntry("session.prompt", "send a prompt and watch the answer"),
     "shell": CommandEntry("session.shell", "run a command of your own in a session's location"),
     "tail": CommandEntry("session.tail", "follow the events of a session"),

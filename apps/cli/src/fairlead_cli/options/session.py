@@ -2,8 +2,12 @@
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from fairlead_cli.options.shared import add_http, add_json, add_session
+
+PICK: Final = "pick"
+"""`--resume` without a session."""
 
 
 def prompt(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +23,23 @@ def prompt(parser: argparse.ArgumentParser) -> None:
     add("--id", metavar="MESSAGE", help="message id: a repeated prompt is admitted once")
     add("--queue", action="store_true", help="wait until the current activity is over")
     add_json(parser, "one line of JSON when the answer is complete")
+    add_http(parser)
+
+
+def chat(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("prompt", metavar="TEXT", nargs="?", help="a first prompt")
+    add(
+        "--resume",
+        metavar="SESSION",
+        nargs="?",
+        const=PICK,
+        help="go on with a session: an id, `latest`, or without a value pick one",
+    )
+    add("--model", metavar="PROVIDER/MODEL", help="model of a new session")
+    add("--agent", metavar="NAME", help="agent of a new session")
+    add("--directory", metavar="DIR", help="directory of a new session (default: this one)")
+    add("--token-file", type=Path, metavar="FILE", help="a file with the token, read again at need")
     add_http(parser)
 
 

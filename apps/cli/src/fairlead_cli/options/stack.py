@@ -231,9 +231,9 @@ def bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("all", "cost", "memory", "path", "streams"),
+        choices=("all", "chat", "cost", "memory", "path", "streams"),
         default="all",
-        help="all: throughput and latency; cost: processor time and counts of one turn; "
+        help="all: throughput and latency; chat: a terminal while text streams in; cost: processor time and counts of one turn; "
         "memory: the memory of each process over many turns; "
         "path: the stages of a turn in one session; "
         "streams: 2,000 clients of 2,000 sessions, 500 clients of one (all)",

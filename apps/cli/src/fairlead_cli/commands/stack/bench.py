@@ -14,9 +14,11 @@ from fairlead_cli.bench.cost.server_counts import ServerCounts
 from fairlead_cli.bench.cost.turn_path import time_turn_path
 from fairlead_cli.bench.memory.soak import MemorySample, run_soak
 from fairlead_cli.bench.streams.suite import run_stream_suite
+from fairlead_cli.bench.streams.terminal_chat import run_chat_bench
 from fairlead_cli.bench.suite import Results, run_scale_out, run_suite
 from fairlead_cli.options.stack import BENCH_FILE
 
+DEFAULT_CHAT = Path(".bench/chat.json")
 DEFAULT_COST = Path(".bench/cost.json")
 DEFAULT_MEMORY = Path(".bench/memory.json")
 DEFAULT_PATH = Path(".bench/path.json")
@@ -25,6 +27,8 @@ DEFAULT_STREAMS = Path(".bench/streams.json")
 
 def run(args: argparse.Namespace) -> int:
     """Measure with a sync of every commit to disk, and again without it; or measure the cost."""
+    if args.what == "chat":
+        return _run_chat(args)
     if args.what == "cost":
         return _run_cost(args)
     if args.what == "memory":
@@ -43,6 +47,17 @@ def run(args: argparse.Namespace) -> int:
         runs.append(results.to_json())
     runs.append(_run_scale_out(args.scale, console.print))
     _write(args.out or BENCH_FILE, runs)
+    return 0
+
+
+def _run_chat(args: argparse.Namespace) -> int:
+    console = terminal.stderr_console()
+    figures = uvloop.run(run_chat_bench(scale=args.scale, progress=console.print))
+    grid = terminal.table("figure", "value")
+    for label, value in figures.items():
+        grid.add_row(label, f"{value:.1f}")
+    terminal.stdout_console().print(grid)
+    _write(args.out or DEFAULT_CHAT, [dict(figures)])
     return 0
 
 

@@ -1,0 +1,385 @@
+"""The application: puts the widgets together, and sends what a person does to the session."""
+
+import time
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from typing_extensions import override
+
+from fairlead_cli.chat.attachment_tray import AttachmentTray
+from fairlead_cli.chat.chat_start import ChatStart, ServerOffer
+from fairlead_cli.chat.command_runner import run_command
+from fairlead_cli.chat.completion_source import find_choices
+from fairlead_cli.chat.history_file import load_prompts, save_prompt
+from fairlead_cli.chat.screen.ask_panel import AskPanel
+from fairlead_cli.chat.screen.choice_list import CompletionList
+from fairlead_cli.chat.screen.composer import Composer
+from fairlead_cli.chat.screen.input_bytes import tolerate_broken_input
+from fairlead_cli.chat.screen.picker import Picker, PickerItem
+from fairlead_cli.chat.screen.side_lines import SideText, activity_text, status_text
+from fairlead_cli.chat.screen.style import STYLE
+from fairlead_cli.chat.screen.transcript import CARD_KEYS, TranscriptPane
+from fairlead_cli.chat.session_link import SessionLink
+from fairlead_cli.chat.view.command_line import (
+    PromptLine,
+    ShellLine,
+    SlashCommand,
+    TypedLine,
+    UnknownCommand,
+    parse_line,
+)
+from fairlead_cli.chat.view.entries import NoticeLevel
+from fairlead_cli.chat.view.pasted import DroppedFiles, LongText
+from fairlead_cli.chat.view.prompt_history import PromptHistory
+from fairlead_cli.chat.view.session_view import SAID
+from fairlead_cli.chat.view.status_line import Surroundings
+from fairlead_cli.errors import CommandError
+from fairlead_client import AsyncFairlead, ClientError, Refused
+from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_schema.errors import Unauthorized
+from fairlead_schema.ids import SessionId
+from fairlead_schema.prompt import Delivery
+
+FRAME_S: Final = 0.1
+"""The pause between two drawings while text streams in."""
+FRAME_S_MAX: Final = 0.5
+REST_FACTOR: Final = 20
+"""After a drawing that took long the next one waits so many times as long: text never takes a whole core."""
+TICK_S: Final = 0.5
+LEAVE_S: Final = 2.0
+"""A second Ctrl-C within this time leaves."""
+
+
+class ChatApp(App[SessionId]):
+    """One session in the terminal. Its result is the session that was shown last."""
+
+    CSS = STYLE
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "leave_or_clear", show=False, priority=True),
+        Binding("ctrl+q", "none", show=False, priority=True),
+        Binding("ctrl+o", "unfold_all", show=False, priority=True),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False, priority=True),
+        Binding("ctrl+end", "follow_end", show=False, priority=True),
+        Binding("escape", "escape", show=False),
+    ]
+
+    def __init__(
+        self,
+        fairlead: AsyncFairlead,
+        connection: AsyncHttpConnection,
+        start: ChatStart,
+        offer: ServerOffer,
+        history: Path,
+    ) -> None:
+        tolerate_broken_input()
+        super().__init__(ansi_color=True)
+        self.offer = offer
+        self.link = SessionLink(fairlead, start, self._schedule)
+        self.first_session: SessionId | None = None
+        self.first_prompt: str | None = None
+        self.picks_first = False
+        self._connection = connection
+        self._history_file = history
+        self._tray = AttachmentTray()
+        self._said = 0
+        self._is_scheduled = False
+        self._frame_s = FRAME_S
+        self._leaving_at = 0.0
+        self._hint = ""
+        self._trail: list[SessionId] = []
+        """The sessions from which a person went into those of sub-agents."""
+
+    @override
+    def compose(self) -> ComposeResult:
+        completion = CompletionList()
+        yield TranscriptPane(self.link.view)
+        yield SideText(id="activity")
+        yield AskPanel()
+        yield completion
+        yield Composer(completion, PromptHistory(load_prompts(self._history_file)))
+        yield SideText(id="status")
+
+    def on_mount(self) -> None:
+        self.theme = "ansi-dark"
+        self.open_session(self.first_session)
+        self.query_one(Composer).focus()
+        self.set_interval(TICK_S, self._tick)
+        if self.picks_first:
+            self._work(run_command(self, SlashCommand("sessions", "")))
+        if self.first_prompt:
+            self._work(self._send(self.first_prompt, "steer"))
+
+    # What the session does.
+
+    def _schedule(self) -> None:
+        """Draw soon. However much happens until then, it is drawn once."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self.set_timer(self._frame_s, self._frame)
+
+    def _frame(self) -> None:
+        self._is_scheduled = False
+        began = time.thread_time()
+        transcript = self.query_one(TranscriptPane)
+        if transcript.view is not self.link.view:
+            transcript.show(self.link.view)
+        transcript.sync()
+        self._frame_s = min(max(FRAME_S, (time.thread_time() - began) * REST_FACTOR), FRAME_S_MAX)
+        self._show_ask()
+        self._show_lines()
+
+    def _tick(self) -> None:
+        """Keep clocks and the state of the connection up to date."""
+        if self._leaving_at and time.monotonic() - self._leaving_at > LEAVE_S:
+            self._leaving_at, self._hint = 0.0, ""
+        if isinstance(self._connection.failure, Unauthorized):
+            self.link.say_signed_out()
+        if self.link.view.activity != "resting":
+            self.query_one(TranscriptPane).sync()
+        self._show_lines()
+
+    def _show_lines(self) -> None:
+        link, width = self.link, self.size.width
+        around = Surroundings(
+            window=self.offer.windows.get(link.view.model, 0),
+            children_cost=link.sub_agents.cost,
+            is_away=self._connection.failure is not None and not link.is_deleted,
+            attachments=len(self._tray),
+        )
+        text = activity_text(link.view, list(link.sending.values()), self._tray.labels, width)
+        self.query_one("#activity", SideText).put(text)
+        self.query_one("#status", SideText).put(status_text(link.view, around, self._hint, width))
+
+    def _show_ask(self) -> None:
+        asks, panel, composer = self.link.asks, self.query_one(AskPanel), self.query_one(Composer)
+        if asks:
+            ask, asked_by = asks[0]
+            panel.show(ask, asked_by=asked_by, waiting=len(asks))
+        else:
+            panel.show(None, asked_by="", waiting=0)
+        if panel.display:
+            composer.display = False
+        elif not composer.display:
+            composer.display = True
+            composer.focus()
+
+    # What a person does.
+
+    def on_composer_submitted(self, event: Composer.Submitted) -> None:
+        """Send, or run, what a person typed."""
+        if not event.text.strip() and not self._tray:
+            return
+        save_prompt(self._history_file, event.text)
+        line = parse_line(event.text, self.offer.command_names)
+        self._work(self._perform(line, event.delivery), restore=event.text)
+
+    async def _perform(self, line: TypedLine, delivery: Delivery) -> None:
+        match line:
+            case SlashCommand():
+                await run_command(self, line)
+            case UnknownCommand(_, message):
+                raise CommandError(message)
+            case ShellLine(command):
+                await self.link.fairlead.shell(await self.link.ensure_session(), command)
+            case PromptLine(text):
+                await self._send(text, delivery)
+
+    async def _send(self, text: str, delivery: Delivery) -> None:
+        attachments = self._tray.take()
+        try:
+            await self.link.send(text, delivery, attachments)
+        except (Refused, ClientError):
+            self._tray.put_back(attachments)
+            raise
+        self.query_one(TranscriptPane).follow_end()
+
+    def on_composer_paste_taken(self, event: Composer.PasteTaken) -> None:
+        """Attach a long text, or files that were dropped."""
+        match event.pasted:
+            case LongText(text):
+                self._tray.add_text(text)
+            case DroppedFiles(paths):
+                for path in paths:
+                    self._attach_or_type(path)
+            case _:
+                pass
+        self._show_lines()
+
+    def _attach_or_type(self, path: str) -> None:
+        try:
+            self._tray.add_file(path)
+        except CommandError:
+            # It looks like the path of a file and is none of this machine.
+            self.query_one(Composer).insert(path)
+
+    def on_composer_asked(self, event: Composer.Asked) -> None:
+        """Leave, go to the cards, or attach an image."""
+        match event.what:
+            case "leave":
+                self.leave()
+            case "cards":
+                self.query_one(TranscriptPane).focus()
+                self._hint = (
+                    "Arrows choose a card · Enter unfolds · o opens a sub-agent · Esc returns"
+                )
+                self._show_lines()
+            case "image":
+                self._work(self._attach_image())
+
+    async def _attach_image(self) -> None:
+        await self._tray.add_image()
+        self._show_lines()
+
+    def on_text_area_changed(self, _event: Composer.Changed) -> None:
+        """ServerOffer completions for the word before the cursor."""
+        self.run_worker(self._complete(), group="completion", exclusive=True)
+
+    async def _complete(self) -> None:
+        composer, completion = self.query_one(Composer), self.query_one(CompletionList)
+        target = composer.target
+        if target is None:
+            completion.offer(None, ())
+            return
+        choices = await find_choices(self.link, self.offer, target)
+        if composer.target == target:
+            completion.offer(target, choices)
+
+    def on_ask_panel_permission_answered(self, event: AskPanel.PermissionAnswered) -> None:
+        """Send the reply of a person."""
+        self._answer(self.link.approve(event.request, event.reply, event.message))
+
+    def on_ask_panel_question_answered(self, event: AskPanel.QuestionAnswered) -> None:
+        """Send the answers of a person."""
+        self._answer(self.link.answer(event.request, event.answers))
+
+    def _answer(self, work: Coroutine[Any, Any, None]) -> None:
+        async def attempt() -> None:
+            try:
+                await work
+            except (Refused, ClientError):
+                # The person is asked again.
+                self.query_one(AskPanel).ask = None
+                raise
+
+        self._work(attempt())
+
+    def on_transcript_pane_child_opened(self, event: TranscriptPane.ChildOpened) -> None:
+        """Show the session of a sub-agent. Esc returns."""
+        self._trail.append(self.link.view.session_id)
+        self._hint = "This is a sub-agent · Esc returns"
+        self.query_one(Composer).focus()
+        self._open(event.session_id)
+
+    def on_key(self, event: events.Key) -> None:
+        """Write where a person writes, whatever has the focus."""
+        composer = self.query_one(Composer)
+        is_for_cards = self.query_one(TranscriptPane).has_focus and event.key in CARD_KEYS
+        is_free = composer.display and not composer.has_focus and not is_for_cards
+        if event.character and event.is_printable and is_free:
+            composer.focus()
+            composer.insert(event.character)
+
+    def action_escape(self) -> None:
+        """Return from the cards or a sub-agent, or interrupt the work."""
+        if self.query_one(TranscriptPane).has_focus:
+            self._hint = ""
+            self.query_one(Composer).focus()
+        elif self._trail:
+            self._hint = ""
+            self._open(self._trail.pop())
+        elif self.link.view.activity != "resting" or self.link.asks:
+            self._work(self.link.interrupt())
+
+    def action_leave_or_clear(self) -> None:
+        """Copy a selection, or clear what is written, or leave at the second time."""
+        selected = self.screen.get_selected_text()
+        if selected:
+            self.copy_to_clipboard(selected)
+            self.screen.clear_selection()
+            return
+        if self._leaving_at:
+            self.leave()
+            return
+        self.query_one(Composer).put("")
+        self._leaving_at = time.monotonic()
+        self._hint = "Ctrl-C again leaves. The session goes on."
+        self._show_lines()
+
+    def action_none(self) -> None:
+        """Do nothing: the key would end the application."""
+
+    def action_unfold_all(self) -> None:
+        self.query_one(TranscriptPane).unfold_all()
+
+    def action_page(self, direction: int) -> None:
+        self.query_one(TranscriptPane).page(direction)
+
+    def action_follow_end(self) -> None:
+        self.query_one(TranscriptPane).follow_end()
+
+    # What commands need.
+
+    def say(self, text: str, level: NoticeLevel = "info") -> None:
+        """Show one sentence in the transcript."""
+        self._said += 1
+        self.link.view.notice(f"{SAID}{self._said}", text, level)
+        self._schedule()
+
+    def attach(self, path: str) -> None:
+        """Attach a file to the next prompt."""
+        self._tray.add_file(path)
+        self._show_lines()
+
+    async def drop(self) -> None:
+        """Withdraw attachments, or else the last pending prompt."""
+        if self._tray:
+            self._tray.take()
+        elif self.link.view.inbox:
+            last = list(self.link.view.inbox.values())[-1]
+            await self.link.fairlead.cancel(self.link.view.session_id, last.message_id)
+            self.query_one(Composer).put(last.text)
+        else:
+            raise CommandError("Nothing waits.")
+        self._show_lines()
+
+    async def pick(self, title: str, items: Sequence[PickerItem]) -> str | None:
+        """Let a person choose."""
+        return await self.push_screen_wait(Picker(title, items))
+
+    def open_session(self, session_id: SessionId | None) -> None:
+        """Show a session, or begin one."""
+        self._trail = []
+        self._open(session_id)
+
+    def leave(self) -> None:
+        """End the application. The session goes on."""
+        self.link.close()
+        self.exit(self._trail[0] if self._trail else self.link.view.session_id)
+
+    def _open(self, session_id: SessionId | None) -> None:
+        if session_id is None:
+            self.link.begin()
+            self.say("A new session. /help shows commands and keys, /sessions earlier sessions.")
+        else:
+            self.link.open(session_id)
+        self._frame()
+
+    def _work(self, work: Coroutine[Any, Any, None], *, restore: str = "") -> None:
+        """Do something that may fail, and say why it failed."""
+
+        async def attempt() -> None:
+            try:
+                await work
+            except (CommandError, Refused, ClientError) as error:
+                self.say(str(error), "error")
+                composer = self.query_one(Composer)
+                if restore and not composer.text:
+                    composer.put(restore)
+
+        self.run_worker(attempt(), group="work", exit_on_error=True)

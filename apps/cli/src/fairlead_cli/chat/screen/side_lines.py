@@ -1,0 +1,94 @@
+"""The lines around the composer: what happens now, what waits, and the status."""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from rich.text import Text
+from textual.widgets import Static
+
+from fairlead_cli.chat.view.call_card import card_title
+from fairlead_cli.chat.view.entries import CallEntry
+from fairlead_cli.chat.view.plain_text import one_line
+from fairlead_cli.chat.view.session_view import SessionView
+from fairlead_cli.chat.view.status_line import Surroundings, is_almost_full, status_line
+
+_SPINNER: Final = "◐◓◑◒"
+_WAITING_MAX: Final = 4
+_STYLES: Final = {
+    "ready": "green",
+    "working": "cyan",
+    "stopping": "yellow",
+    "asks you": "bold yellow",
+    "reconnecting": "bold yellow",
+    "waiting": "yellow",
+}
+
+
+class SideText(Static):
+    """Some lines that change often. Only another number of lines moves what is around them."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - as everywhere in the library
+        super().__init__(id=id)
+        self._shown = Text()
+
+    def put(self, text: Text) -> None:
+        """Show a text, if it is another one. Without a text nothing is there."""
+        if text == self._shown:
+            return
+        lines = self._shown.plain.count("\n"), bool(self._shown)
+        self._shown = text
+        is_moved = lines != (text.plain.count("\n"), bool(text)) or len(text) > self.size.width
+        self.display = bool(text)
+        self.update(text, layout=is_moved)
+
+
+def activity_text(
+    view: SessionView, sending: Sequence[str], attachments: Sequence[str], width: int
+) -> Text:
+    """What the session does now, which prompts wait, and what is attached; empty at rest."""
+    lines: list[Text] = []
+    if view.activity != "resting" and not view.asks:
+        spin = _SPINNER[int(time.monotonic() * 2) % len(_SPINNER)]
+        doing = "Stopping" if view.activity == "stopping" else _doing(view)
+        lines.append(Text.assemble((f"{spin} ", "cyan"), (one_line(doing, width - 20), "dim")))
+        lines[-1].append("  Esc interrupts", style="dim")
+    elif view.reason:
+        lines.append(Text(f"! {one_line(view.reason, width * 2)}", style="yellow"))
+    elif view.inbox and not view.asks:
+        lines.append(Text("! /resume runs what waits, /drop withdraws the last", style="yellow"))
+    pending = [
+        ("later" if item.delivery == "queue" else "next", item.text) for item in view.inbox.values()
+    ]
+    pending += [("sending", text) for text in sending]
+    for when, text in pending[:_WAITING_MAX]:
+        lines.append(Text(f"{when:>7} │ {one_line(text, width - 12)}", style="dim"))
+    if len(pending) > _WAITING_MAX:
+        lines.append(Text(f"        │ and {len(pending) - _WAITING_MAX} more", style="dim"))
+    if attachments:
+        lines.append(Text(f"+ {', '.join(attachments)}", style="cyan"))
+    return Text("\n").join(lines)
+
+
+def status_text(view: SessionView, around: Surroundings, hint: str, width: int) -> Text:
+    """The status line, or a hint in its place."""
+    if hint:
+        return Text(one_line(hint, width - 2), style="bold")
+    line = status_line(view, around, width - 2)
+    text = Text(line, style="dim", no_wrap=True)
+    state = line.partition(" · ")[0]
+    text.stylize(f"not dim {_STYLES.get(state, '')}", 0, len(state))
+    if is_almost_full(view.tokens, around.window):
+        text.append("  /compact?", style="yellow")
+    return text
+
+
+def _doing(view: SessionView) -> str:
+    running = [
+        entry for entry in view.entries[-8:] if isinstance(entry, CallEntry) and not entry.ended
+    ]
+    if view.todo:
+        return view.todo
+    if running and running[-1].state != "writing":
+        return f"{running[-1].tool} {card_title(running[-1])}"
+    return "Working"

@@ -1,0 +1,88 @@
+"""What a card says about a call: its title, its lines, and what is left out while it is folded."""
+
+from typing import Any, Final, NamedTuple
+
+from fairlead_cli.chat.view.entries import CallEntry
+from fairlead_cli.chat.view.plain_text import clean, one_line
+
+FOLDED_LINES: Final = 3
+UNFOLDED_LINES: Final = 2000
+# The argument that says most about a call.
+_SUBJECTS: Final = {
+    "bash": "command",
+    "read": "path",
+    "write": "path",
+    "edit": "path",
+    "glob": "pattern",
+    "grep": "pattern",
+    "webfetch": "url",
+    "websearch": "query",
+    "skill": "name",
+    "task": "description",
+}
+_DIFF_HEADS: Final = ("--- ", "+++ ", "@@ ")
+_QUIET: Final = frozenset({"read", "glob", "grep", "skill", "todowrite"})
+"""Results that people seldom want to read: folded, only their size is shown."""
+
+
+class CardBody(NamedTuple):
+    """The lines under the title of a card."""
+
+    lines: tuple[str, ...]
+    hidden: int
+    """So many lines are left out."""
+    is_diff: bool = False
+
+
+def card_title(call: CallEntry) -> str:
+    """What the call does, in one line."""
+    given = call.input
+    name = _SUBJECTS.get(call.tool)
+    if name is not None and isinstance(given.get(name), str):
+        return one_line(given[name], 400)
+    if call.tool == "question":
+        questions = given.get("questions") or [{}]
+        return one_line(str(questions[0].get("question", "")), 400)
+    return one_line(", ".join(f"{key}={_brief(value)}" for key, value in given.items()), 400)
+
+
+def card_body(call: CallEntry, *, is_unfolded: bool) -> CardBody:
+    """The lines of a card. A folded card shows the beginning, and the end of what still runs."""
+    patch = _patch(call.structured) if call.state == "done" else ""
+    text = call.error or patch or call.output.rstrip("\n")
+    lines = text.split("\n") if text else []
+    if call.child_line and not call.ended:
+        lines = [call.child_line]
+    if is_unfolded:
+        return CardBody(tuple(lines[:UNFOLDED_LINES]), len(lines[UNFOLDED_LINES:]), bool(patch))
+    if call.tool in _QUIET and call.state == "done":
+        return CardBody((), len(lines), is_diff=False)
+    if patch and not call.error:
+        lines = [line for line in lines if not line.startswith(_DIFF_HEADS)]
+    hidden = max(0, len(lines) - FOLDED_LINES)
+    shown = lines[:FOLDED_LINES] if call.ended else lines[-FOLDED_LINES:]
+    return CardBody(tuple(shown), hidden, bool(patch))
+
+
+def duration(call: CallEntry, now_ms: int) -> str:
+    """How long the call took, or has taken; empty for less than a second."""
+    if not call.began:
+        return ""
+    seconds = ((call.ended or now_ms) - call.began) / 1000
+    if seconds < 1:
+        return ""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m {rest:02}s" if minutes else f"{rest}s"
+
+
+def _patch(structured: dict[str, Any]) -> str:
+    """The changes of the files that the call changed."""
+    files = structured.get("files")
+    if not isinstance(files, list):
+        return ""
+    patches = [str(file["patch"]) for file in files if isinstance(file, dict) and file.get("patch")]
+    return clean("\n".join(patches)).strip("\n")
+
+
+def _brief(value: object) -> str:
+    return one_line(value if isinstance(value, str) else repr(value), 60)
