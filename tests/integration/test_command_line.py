@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -12,9 +13,13 @@ from typing import Any, NamedTuple
 
 import pytest
 import pytest_asyncio
+from textual.widgets import DataTable, Static
 
 from fairlead_cli.__main__ import main
 from fairlead_cli.command_line.exit_codes import NO_ACCESS, REFUSED
+from fairlead_cli.top.app import TopApp
+from fairlead_cli.top.look import Observer
+from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_testing.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -210,6 +215,7 @@ async def test_the_json_of_every_command_keeps_its_shape(terminal: Terminal) -> 
     await note("cost", session, name="cost SESSION")
 
     asking = await terminal.asking_session()
+    await note("top")
     (request,) = [ask for ask in await note("asks") if ask["sessionID"] == asking]
     await note("reply", request["id"], "once")
 
@@ -222,3 +228,43 @@ async def test_the_json_of_every_command_keeps_its_shape(terminal: Terminal) -> 
     await note("resume", busy)
 
     assert shapes == json.loads(GOLDEN.read_text())
+
+
+async def test_top_shows_sessions_and_its_keys_act_on_them(terminal: Terminal) -> None:
+    """K-15, C-11: a person answers and interrupts from the screen."""
+    up = terminal.up
+    asking = await terminal.asking_session()
+    busy = await up.session()
+    await up.client.prompt(busy, SLOW)
+    await up.until(busy, "attempt.dispatched")
+    connection = AsyncHttpConnection(up.up.http, up.up.token, patience_s=1.0, http=up.http)
+    observer = Observer(up.client, 50)
+    first = await observer.look()
+    app = TopApp(
+        observer, connection, first, every_s=0.3, open_command=["true"], environment=os.environ
+    )
+
+    async with app.run_test(size=(100, 30)) as pilot:
+        table = app.query_one(DataTable)
+
+        async def select(session: str, words: str) -> None:
+            """Wait until the session is shown as the words say, with the cursor on it."""
+            detail = app.query_one("#detail", Static)
+            async with asyncio.timeout(TIMEOUT_S):
+                while not {session, *words.split()} <= set(str(detail.render()).split()):
+                    if session in {key.value for key in table.rows}:
+                        table.move_cursor(row=table.get_row_index(session))
+                    await pilot.pause(0.1)
+
+        await select(asking, "asks: read .env")
+        await pilot.press("a")
+        await pilot.pause()
+        await pilot.press("enter")
+        await up.until(asking, "permission.replied")
+
+        await select(busy, "")
+        assert "running" in str(table.get_row(busy)[0])
+        await pilot.press("i")
+        await up.until(busy, "interrupt.requested")
+
+        await pilot.press("q")

@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "models": CommandEntry("stack.models", "list the models that can be used"),
     "chat": CommandEntry("session.chat", "talk to a session in the terminal"),
     "prompt": CommandEntry("session.prompt", "send a prompt and watch the answer"),
+    "top": CommandEntry("overview.top", "watch sessions, asks, rates and cost, and act on them"),
     "shell": CommandEntry("session.shell", "run a command of your own in a session's location"),
     "tail": CommandEntry("session.tail", "follow the events of a session"),
     "sessions": CommandEntry("overview.sessions", "list sessions"),

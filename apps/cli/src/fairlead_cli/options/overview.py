@@ -36,3 +36,11 @@ def cost(parser: argparse.ArgumentParser) -> None:
 def asks(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "one request per line")
     add_http(parser)
+
+
+def top(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--limit", type=int, default=50, metavar="N", help="how many sessions (default 50)")
+    add("--every", type=float, default=2.0, metavar="S", help="seconds between looks (default 2)")
+    add_json(parser, "one look as one line of JSON, without a screen")
+    add_http(parser)

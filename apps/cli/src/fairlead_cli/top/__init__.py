@@ -1,0 +1,1 @@
+"""`fairlead top`: what all sessions do now, on one screen."""

@@ -1,0 +1,157 @@
+"""One look at all sessions: their states, what waits for people, and what is used."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from fairlead_client.async_client.client import AsyncFairlead
+from fairlead_schema.commands.quota import TenantUsageReport
+from fairlead_schema.errors import Refused, SessionNotFound
+from fairlead_schema.permission import PermissionRequest, QuestionRequest
+from fairlead_schema.session_info import SessionInfo
+
+Ask: TypeAlias = PermissionRequest | QuestionRequest
+ASKING: Final = "asks"
+_ORDER: Final = (ASKING, "running", "waiting", "queued")
+_AT_ONCE: Final = 8
+_ASKING_CODES: Final = frozenset({"permission", "question"})
+"""The list of asks may be a moment behind the explanation."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One session with its state and the reason for it."""
+
+    info: SessionInfo
+    state: str
+    reason: str
+    asks: tuple[Ask, ...] = ()
+
+    @property
+    def model(self) -> str:
+        model = self.info.model
+        return "-" if model is None else f"{model.provider_id}/{model.id}"
+
+    @property
+    def cost(self) -> float:
+        """With the sub-agents below."""
+        children = self.info.children
+        return self.info.cost + (0.0 if children is None else children.cost)
+
+    @property
+    def tokens(self) -> int:
+        tokens = self.info.tokens
+        cached = tokens.cache.read + tokens.cache.write
+        return tokens.input + cached + tokens.output + tokens.reasoning
+
+    def wire(self) -> dict[str, Any]:
+        """The row for programs."""
+        return {
+            "session": self.info.id,
+            "state": self.state,
+            "reason": self.reason,
+            "model": self.model,
+            "tokens": self.tokens,
+            "cost": self.cost,
+            "updated": self.info.time.updated,
+            "title": self.info.title,
+            "asks": [ask.id for ask in self.asks],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look saw."""
+
+    rows: tuple[SessionRow, ...]
+    usage: TenantUsageReport
+
+    def used(self, quota: str) -> int:
+        """How much of a quota is used now."""
+        return next((use.used for use in self.usage.quotas if use.quota == quota), 0)
+
+    def count(self, state: str) -> int:
+        """How many sessions are in a state."""
+        return sum(row.state == state for row in self.rows)
+
+    def wire(self) -> dict[str, Any]:
+        """The look for programs."""
+        return {
+            "tenant": self.usage.tenant,
+            "sessions": [row.wire() for row in self.rows],
+            "running": self.used("turns"),
+            "calls": self.used("calls"),
+            "pending": self.used("pending"),
+            "asks": sum(len(row.asks) for row in self.rows),
+            "cost": self.usage.cost,
+            "tokens": self.usage.tokens,
+        }
+
+
+@dataclass(slots=True)
+class Observer:
+    """Takes looks. A session that did not change since the last look is not explained again."""
+
+    client: AsyncFairlead
+    limit: int
+    _explained: dict[str, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
+
+    async def look(self) -> Look:
+        """Everything as it is now. Raises Refused and ClientError."""
+        infos, permissions, questions, usage = await asyncio.gather(
+            self.client.sessions(limit=self.limit),
+            self.client.permissions(),
+            self.client.questions(),
+            self.client.request("GET", "/api/tenant/usage"),
+        )
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def explain(info: SessionInfo) -> Mapping[str, Any] | None:
+            async with limit:
+                return await self._explain(info)
+
+        explanations = await asyncio.gather(*(explain(info) for info in infos))
+        asks: list[Ask] = [*permissions, *questions]
+        rows = (
+            build_row(info, explanation, asks)
+            for info, explanation in zip(infos, explanations, strict=True)
+            if explanation is not None
+        )
+        return Look(rank(rows), TenantUsageReport.model_validate(usage["data"]))
+
+    async def _explain(self, info: SessionInfo) -> Mapping[str, Any] | None:
+        """Why a session works or rests; None if somebody has erased it."""
+        known = self._explained.get(info.id)
+        if known is not None and known[0] == info.time.updated and known[1]["state"] == "idle":
+            return known[1]
+        try:
+            explanation = await self.client.explain(info.id)
+        except SessionNotFound:
+            return None
+        except Refused as refusal:
+            return {"state": "broken", "reason": refusal.body.message}
+        self._explained[info.id] = (info.time.updated, explanation)
+        return explanation
+
+
+def build_row(info: SessionInfo, explanation: Mapping[str, Any], asks: Iterable[Ask]) -> SessionRow:
+    """The row of a session. One that asks a person is in that state, whatever else it does."""
+    own = tuple(ask for ask in asks if ask.session_id == info.id)
+    asks_somebody = own or explanation.get("code") in _ASKING_CODES
+    state = ASKING if asks_somebody else str(explanation.get("state", "unknown"))
+    return SessionRow(info, state, str(explanation.get("reason", "")), own)
+
+
+def rank(rows: Iterable[SessionRow]) -> tuple[SessionRow, ...]:
+    """Those that need a person first, then those that work, then the newest."""
+    return tuple(
+        sorted(
+            rows,
+            key=lambda row: (
+                _ORDER.index(row.state) if row.state in _ORDER else len(_ORDER),
+                -row.info.time.updated,
+                row.info.id,
+            ),
+        )
+    )
