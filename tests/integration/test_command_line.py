@@ -18,7 +18,7 @@ from textual.widgets import DataTable, Static
 from fairlead_cli.__main__ import main
 from fairlead_cli.command_line.exit_codes import NO_ACCESS, REFUSED
 from fairlead_cli.top.app import TopApp
-from fairlead_cli.top.look import Observer
+from fairlead_cli.top.look import SessionObserver
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_testing.stack import Stack
 
@@ -111,7 +111,14 @@ async def test_a_prompt_comes_from_standard_input_with_files(terminal: Terminal)
     files = [str(terminal.place / name) for name in ("notes.txt", "dot.txt")]
 
     piped = await terminal.json(
-        "prompt", "Look:", "-", "--file", files[0], "--file", files[1], stdin="naïve\n".encode()
+        "prompt",
+        "SessionsLook:",
+        "-",
+        "--file",
+        files[0],
+        "--file",
+        files[1],
+        stdin="naïve\n".encode(),
     )
 
     answer = piped[0]
@@ -122,7 +129,7 @@ async def test_a_prompt_comes_from_standard_input_with_files(terminal: Terminal)
         if recorded.event.type == "prompt.admitted"
     ]
     prompt: Any = prompted[0]
-    assert prompt.prompt.text == "Look:\n\nnaïve"
+    assert prompt.prompt.text == "SessionsLook:\n\nnaïve"
     assert [file.name for file in prompt.prompt.files] == ["notes.txt", "dot.txt"]
     assert all(file.mime == "text/plain" for file in prompt.prompt.files)
 
@@ -238,7 +245,7 @@ async def test_top_shows_sessions_and_its_keys_act_on_them(terminal: Terminal) -
     await up.client.prompt(busy, SLOW)
     await up.until(busy, "attempt.dispatched")
     connection = AsyncHttpConnection(up.up.http, up.up.token, patience_s=1.0, http=up.http)
-    observer = Observer(up.client, 50)
+    observer = SessionObserver(up.client, 50)
     first = await observer.look()
     app = TopApp(
         observer, connection, first, every_s=0.3, open_command=["true"], environment=os.environ

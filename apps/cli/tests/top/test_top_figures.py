@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from fairlead_cli.top.app import detail_text, summary_line
-from fairlead_cli.top.look import Ask, Look, SessionRow, build_row, rank
-from fairlead_cli.top.rates import WINDOW_S, RateMeter, Rates
+from fairlead_cli.top.look import Ask, SessionsLook, ShownSession, build_row, rank
+from fairlead_cli.top.rates import WINDOW_S, EventRates, RateMeter
 from fairlead_schema.commands.quota import QuotaUse, TenantUsageReport
 from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import PermissionRequest, QuestionInfo, QuestionRequest
@@ -28,7 +28,7 @@ def info(id_: str, updated: int = 1, **fields: Any) -> SessionInfo:  # noqa: ANN
     )
 
 
-def row(id_: str, state: str, updated: int = 1, asks: tuple[Ask, ...] = ()) -> SessionRow:
+def row(id_: str, state: str, updated: int = 1, asks: tuple[Ask, ...] = ()) -> ShownSession:
     return build_row(info(id_, updated), {"state": state, "reason": "Because."}, asks)
 
 
@@ -78,9 +78,9 @@ def test_rates_are_those_of_the_last_seconds() -> None:
     take(meter, "text.delta", 5.0, live=True)
     take(meter, "step.ended", 6.0, tokens={"output": 30, "reasoning": 10})
 
-    assert meter.rates(6.0) == Rates(3 / WINDOW_S, 4.0, None)
+    assert meter.rates(6.0) == EventRates(3 / WINDOW_S, 4.0, None)
     assert meter.rates(11.0).events == 2 / WINDOW_S
-    assert meter.rates(60.0) == Rates()
+    assert meter.rates(60.0) == EventRates()
 
 
 def test_the_lag_is_the_age_of_durable_events_when_they_come() -> None:
@@ -102,9 +102,9 @@ def test_the_summary_has_counts_rates_lag_and_cost() -> None:
         cost=0.5,
         tokens=1200,
     )
-    look = Look((row("ses_a", "idle", asks=(ASK,)),), usage)
+    look = SessionsLook((row("ses_a", "idle", asks=(ASK,)),), usage)
 
-    assert summary_line(look, Rates(1.25, 40.0, 12.4)) == (
+    assert summary_line(look, EventRates(1.25, 40.0, 12.4)) == (
         "2 running · 1 asking · 1 pending · 0 calls · 1.2 events/s · 40 tokens/s · lag 12 ms"
         " · $0.5000 · 1,200 tokens"
     )

@@ -10,7 +10,7 @@ from fairlead_cli.__main__ import main
 from fairlead_cli.command_line.exit_codes import NO_SERVER, USAGE
 from fairlead_cli.top.answer_screen import AnswerScreen
 from fairlead_cli.top.app import TopApp
-from fairlead_cli.top.look import Look, Observer
+from fairlead_cli.top.look import SessionObserver, SessionsLook
 from fairlead_client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_schema.commands.quota import TenantUsageReport
@@ -19,9 +19,9 @@ NOWHERE = "http://127.0.0.1:9"
 USAGE_REPORT = TenantUsageReport(tenant="default", quotas=(), cost=0, tokens=0)
 
 
-def screen(look: Look) -> TopApp:
+def screen(look: SessionsLook) -> TopApp:
     connection = AsyncHttpConnection(NOWHERE, patience_s=0)
-    observer = Observer(AsyncFairlead(NOWHERE, patience_s=0), 50)
+    observer = SessionObserver(AsyncFairlead(NOWHERE, patience_s=0), 50)
     return TopApp(
         observer, connection, look, every_s=60, open_command=["true"], environment=os.environ
     )
@@ -35,7 +35,7 @@ def text(app: TopApp, name: str) -> str:
 async def test_while_the_server_is_away_the_last_look_stays_and_the_screen_says_so(
     width: int,
 ) -> None:
-    app = screen(Look((row("ses_a", "idle"), row("ses_b", "running")), USAGE_REPORT))
+    app = screen(SessionsLook((row("ses_a", "idle"), row("ses_b", "running")), USAGE_REPORT))
 
     async with app.run_test(size=(width, 20)) as pilot:
         assert "nothing answers" not in text(app, "#summary")
@@ -50,7 +50,7 @@ async def test_while_the_server_is_away_the_last_look_stays_and_the_screen_says_
 
 
 async def test_an_empty_server_is_an_empty_screen_whose_keys_do_no_harm() -> None:
-    app = screen(Look((), USAGE_REPORT))
+    app = screen(SessionsLook((), USAGE_REPORT))
 
     async with app.run_test() as pilot:
         await pilot.press("i", "r", "a", "o", "enter", "down")
@@ -60,18 +60,18 @@ async def test_an_empty_server_is_an_empty_screen_whose_keys_do_no_harm() -> Non
 
 
 async def test_the_cursor_stays_on_its_session_when_the_order_changes() -> None:
-    app = screen(Look((row("ses_b", "running", 5), row("ses_a", "idle", 1)), USAGE_REPORT))
+    app = screen(SessionsLook((row("ses_b", "running", 5), row("ses_a", "idle", 1)), USAGE_REPORT))
 
     async with app.run_test() as pilot:
         await pilot.press("down")
-        app.show(Look((row("ses_a", "running", 9), row("ses_b", "idle", 5)), USAGE_REPORT))
+        app.show(SessionsLook((row("ses_a", "running", 9), row("ses_b", "idle", 5)), USAGE_REPORT))
         await pilot.pause()
 
         assert text(app, "#detail").startswith("ses_a")
 
 
 async def test_a_permission_is_answered_with_a_choice_and_a_question_with_a_text() -> None:
-    app = screen(Look((), USAGE_REPORT))
+    app = screen(SessionsLook((), USAGE_REPORT))
     answers: list[object] = []
 
     async with app.run_test() as pilot:

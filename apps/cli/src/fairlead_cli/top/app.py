@@ -17,8 +17,8 @@ from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import explain_errors
 from fairlead_cli.terminal import shorten
 from fairlead_cli.top.answer_screen import AnswerScreen, AskAnswer
-from fairlead_cli.top.look import ASKING, Ask, Look, Observer, SessionRow
-from fairlead_cli.top.rates import RateMeter, Rates
+from fairlead_cli.top.look import ASKING, Ask, SessionObserver, SessionsLook, ShownSession
+from fairlead_cli.top.rates import EventRates, RateMeter
 from fairlead_cli.top.tenant_stream import follow_all
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_schema.permission import PermissionRequest, Reply
@@ -47,9 +47,9 @@ class TopApp(App[None]):
 
     def __init__(
         self,
-        observer: Observer,
+        observer: SessionObserver,
         connection: AsyncHttpConnection,
-        first: Look,
+        first: SessionsLook,
         *,
         every_s: float,
         open_command: Sequence[str],
@@ -91,7 +91,7 @@ class TopApp(App[None]):
             self._is_looking = False
         self.show(look)
 
-    def show(self, look: Look) -> None:
+    def show(self, look: SessionsLook) -> None:
         """Show a look. The cursor stays on its session, wherever that has moved."""
         self._shown = look
         table = self._table
@@ -175,7 +175,7 @@ class TopApp(App[None]):
         return self.query_one(DataTable)
 
     @property
-    def _selected(self) -> SessionRow | None:
+    def _selected(self) -> ShownSession | None:
         rows, place = self._shown.rows, self._table.cursor_row
         return rows[place] if 0 <= place < len(rows) else None
 
@@ -190,14 +190,14 @@ class TopApp(App[None]):
         self.query_one("#detail", Static).update("" if row is None else detail_text(row))
 
 
-def summary_line(look: Look, rates: Rates) -> str:
+def summary_line(look: SessionsLook, rates: EventRates) -> str:
     """Counts, rates, lag and cost in one line."""
     lag = "-" if rates.lag_ms is None else f"{rates.lag_ms:.0f} ms"
     parts = (
-        f"{look.used('turns')} running",
+        f"{look.amount_of('turns')} running",
         f"{sum(len(row.asks) for row in look.rows)} asking",
-        f"{look.used('pending')} pending",
-        f"{look.used('calls')} calls",
+        f"{look.amount_of('pending')} pending",
+        f"{look.amount_of('calls')} calls",
         f"{rates.events:.1f} events/s",
         f"{rates.tokens:.0f} tokens/s",
         f"lag {lag}",
@@ -207,7 +207,7 @@ def summary_line(look: Look, rates: Rates) -> str:
     return " · ".join(parts)
 
 
-def detail_text(row: SessionRow) -> str:
+def detail_text(row: ShownSession) -> str:
     """Why the selected session works or rests, and what it asks."""
     lines = [f"{row.info.id}  {row.reason}"]
     for ask in row.asks:
@@ -218,7 +218,7 @@ def detail_text(row: SessionRow) -> str:
     return "\n".join(lines)
 
 
-def _cells(row: SessionRow) -> tuple[str, ...]:
+def _cells(row: ShownSession) -> tuple[str, ...]:
     updated = datetime.fromtimestamp(row.info.time.updated / 1000, UTC).astimezone()
     style = _STYLES.get(row.state)
     state = row.state if style is None else f"[{style}]{row.state}[/]"

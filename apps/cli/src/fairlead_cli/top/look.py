@@ -20,7 +20,7 @@ _ASKING_CODES: Final = frozenset({"permission", "question"})
 
 
 @dataclass(frozen=True, slots=True)
-class SessionRow:
+class ShownSession:
     """One session with its state and the reason for it."""
 
     info: SessionInfo
@@ -61,13 +61,13 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SessionsLook:
     """What one look saw."""
 
-    rows: tuple[SessionRow, ...]
+    rows: tuple[ShownSession, ...]
     usage: TenantUsageReport
 
-    def used(self, quota: str) -> int:
+    def amount_of(self, quota: str) -> int:
         """How much of a quota is used now."""
         return next((use.used for use in self.usage.quotas if use.quota == quota), 0)
 
@@ -80,9 +80,9 @@ class Look:
         return {
             "tenant": self.usage.tenant,
             "sessions": [row.wire() for row in self.rows],
-            "running": self.used("turns"),
-            "calls": self.used("calls"),
-            "pending": self.used("pending"),
+            "running": self.amount_of("turns"),
+            "calls": self.amount_of("calls"),
+            "pending": self.amount_of("pending"),
             "asks": sum(len(row.asks) for row in self.rows),
             "cost": self.usage.cost,
             "tokens": self.usage.tokens,
@@ -90,14 +90,14 @@ class Look:
 
 
 @dataclass(slots=True)
-class Observer:
+class SessionObserver:
     """Takes looks. A session that did not change since the last look is not explained again."""
 
     client: AsyncFairlead
     limit: int
     _explained: dict[str, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
 
-    async def look(self) -> Look:
+    async def look(self) -> SessionsLook:
         """Everything as it is now. Raises Refused and ClientError."""
         infos, permissions, questions, usage = await asyncio.gather(
             self.client.sessions(limit=self.limit),
@@ -118,7 +118,7 @@ class Observer:
             for info, explanation in zip(infos, explanations, strict=True)
             if explanation is not None
         )
-        return Look(rank(rows), TenantUsageReport.model_validate(usage["data"]))
+        return SessionsLook(rank(rows), TenantUsageReport.model_validate(usage["data"]))
 
     async def _explain(self, info: SessionInfo) -> Mapping[str, Any] | None:
         """Why a session works or rests; None if somebody has erased it."""
@@ -135,15 +135,17 @@ class Observer:
         return explanation
 
 
-def build_row(info: SessionInfo, explanation: Mapping[str, Any], asks: Iterable[Ask]) -> SessionRow:
+def build_row(
+    info: SessionInfo, explanation: Mapping[str, Any], asks: Iterable[Ask]
+) -> ShownSession:
     """The row of a session. One that asks a person is in that state, whatever else it does."""
     own = tuple(ask for ask in asks if ask.session_id == info.id)
     asks_somebody = own or explanation.get("code") in _ASKING_CODES
     state = ASKING if asks_somebody else str(explanation.get("state", "unknown"))
-    return SessionRow(info, state, str(explanation.get("reason", "")), own)
+    return ShownSession(info, state, str(explanation.get("reason", "")), own)
 
 
-def rank(rows: Iterable[SessionRow]) -> tuple[SessionRow, ...]:
+def rank(rows: Iterable[ShownSession]) -> tuple[ShownSession, ...]:
     """Those that need a person first, then those that work, then the newest."""
     return tuple(
         sorted(

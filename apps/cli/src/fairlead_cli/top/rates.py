@@ -8,7 +8,7 @@ WINDOW_S: Final = 10.0
 _OTHER_TIMES: Final = frozenset({"prompted"})
 
 
-class Rates(NamedTuple):
+class EventRates(NamedTuple):
     """What happens in a second, and how old an event is when it is shown."""
 
     events: float = 0.0
@@ -33,12 +33,12 @@ class RateMeter:
         lag = max(clock_ms - made, 0.0) if is_timed and made is not None else None
         self._seen.append((now_s, output, lag))
 
-    def rates(self, now_s: float) -> Rates:
+    def rates(self, now_s: float) -> EventRates:
         """The rates of the last seconds. The lag is the median, so one slow event does not show."""
         while self._seen and self._seen[0][0] <= now_s - WINDOW_S:
             self._seen.popleft()
         lags = sorted(lag for _at, _tokens, lag in self._seen if lag is not None)
-        return Rates(
+        return EventRates(
             len(self._seen) / WINDOW_S,
             sum(tokens for _at, tokens, _lag in self._seen) / WINDOW_S,
             lags[len(lags) // 2] if lags else None,

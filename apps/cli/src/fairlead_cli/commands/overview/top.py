@@ -10,7 +10,7 @@ from fairlead_cli.errors import UsageError
 from fairlead_cli.gateway import PATIENCE_S, explain_errors, gateway_of, run_with_client
 from fairlead_cli.json_output import print_json
 from fairlead_cli.top.app import TopApp
-from fairlead_cli.top.look import Observer
+from fairlead_cli.top.look import SessionObserver
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.async_client.http_transport import AsyncHttpTransport
@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     if args.limit < 1 or args.every <= 0:
         raise UsageError("--limit and --every must be positive")
     if args.json:
-        look = run_with_client(args, lambda client: Observer(client, args.limit).look())
+        look = run_with_client(args, lambda client: SessionObserver(client, args.limit).look())
         print_json(look.wire())
         return 0
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -34,7 +34,7 @@ async def _show(args: argparse.Namespace) -> None:
     gateway = gateway_of(args)
     connection = AsyncHttpConnection(gateway.url, gateway.token, patience_s=PATIENCE_S)
     client = AsyncFairlead(transport=AsyncHttpTransport(connection))
-    observer = Observer(client, args.limit)
+    observer = SessionObserver(client, args.limit)
     try:
         with explain_errors(gateway.url):
             first = await observer.look()
