@@ -20,6 +20,7 @@ from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.content import TextContent
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
+from fairlead_service.web import guard
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_session.people.permission import judge
 from fairlead_testing.web_server import Site, reply, site
@@ -28,7 +29,6 @@ from fairlead_tools.builtin.webfetch import WebfetchInput, execute, needs, tool_
 from fairlead_tools.registry.outcome import encode_output
 from fairlead_tools.registry.tool import CallContext, CallFailed
 from fairlead_tools.settings import ToolsSettings
-from fairlead_tools.web import guard
 from fairlead_tools.web.fetch import AGENT, BODY_BYTES_MAX, PLAIN_AGENT, fetch, is_text
 from services.tools.tests.conftest import AT
 

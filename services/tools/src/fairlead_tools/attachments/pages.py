@@ -5,16 +5,15 @@ from fairlead_tools.attachments.content import RawContent
 from fairlead_tools.attachments.places import Permit
 from fairlead_tools.builtin.webfetch import HTML, decode
 from fairlead_tools.files.path import approval_patterns
-from fairlead_tools.web import guard
 from fairlead_tools.web.converter_process import convert_page
-from fairlead_tools.web.fetch import fetch
+from fairlead_tools.web.fetch import fetch, parse_target
 
 ACCEPT = "*/*"
 
 
 async def read_page(url: str, permit: Permit, *, private: bool, bytes_max: int) -> RawContent:
     """The content at a URL, a page as markdown. Raises NotTaken or CallFailed."""
-    target = guard.parse_target(url)
+    target = parse_target(url)
     resources = tuple(dict.fromkeys((url, target.canonical)))
     always = f"{target.scheme}://{target.authority}/*"
     permit((Need("webfetch", resources, approval_patterns(always)),))

@@ -12,9 +12,8 @@ from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.files.path import approval_patterns
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
-from fairlead_tools.web import guard
 from fairlead_tools.web.converter_process import convert_page
-from fairlead_tools.web.fetch import ACCEPT, WebPage, fetch
+from fairlead_tools.web.fetch import ACCEPT, WebPage, fetch, parse_target
 
 Format: TypeAlias = Literal["markdown", "text", "html"]
 
@@ -82,7 +81,7 @@ async def needs(request: WebfetchInput, _context: CallContext) -> tuple[Need, ..
 
     A URL in an unusual spelling is judged in its usual form too, so that it passes by no rule.
     """
-    target = guard.parse_target(request.url)
+    target = parse_target(request.url)
     always = f"{target.scheme}://{target.authority}/*"
     metadata = {"url": request.url, "format": request.format, "timeout": request.timeout}
     resources = tuple(dict.fromkeys((request.url, target.canonical)))

@@ -15,8 +15,7 @@ from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.config.tool_servers import SearchServiceConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
-from fairlead_tools.web import guard
-from fairlead_tools.web.fetch import AGENT, open_request, read_body
+from fairlead_tools.web.fetch import AGENT, open_request, parse_target, read_body
 
 TIMEOUT_S: Final = 25.0
 REPLY_BYTES_MAX: Final = 256 * 1024
@@ -107,7 +106,7 @@ async def execute(
 
 async def _search(service: SearchServiceConfig, key: str, request: WebsearchInput) -> str:
     # The operator configured the address, so a private one is allowed.
-    target = guard.parse_target(service.url)
+    target = parse_target(service.url)
     headers = {
         "accept": "application/json, text/event-stream",
         "content-type": "application/json",

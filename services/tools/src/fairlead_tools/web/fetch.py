@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import urljoin
 
+from fairlead_service.web import guard, pinned_request
 from fairlead_tools.registry.tool import CallFailed
-from fairlead_tools.web import guard
 
 if TYPE_CHECKING:
     import httpx
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 BODY_BYTES_MAX: Final = 5 * 1024 * 1024
 HOPS_MAX: Final = 5
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-CONNECT_S: Final = 10.0
 # The plain name is sent to a page that takes the first one for a disguised browser.
 AGENT: Final = "Mozilla/5.0 (compatible; fairlead/1.0)"
 PLAIN_AGENT: Final = "fairlead"
@@ -46,7 +45,7 @@ async def fetch(
     texts_only: bool = True,
 ) -> WebPage:
     """Fetch a URL and follow its redirects within its origin. Raises CallFailed."""
-    target, agent = guard.parse_target(url), AGENT
+    target, agent = parse_target(url), AGENT
     hops = 0
     while True:
         headers = {"accept": accept, "user-agent": agent}
@@ -76,28 +75,21 @@ async def open_request(
     content: bytes | None = None,
 ) -> AsyncIterator["httpx.Response"]:
     """Send a request to the checked address. The body is still unread. Raises CallFailed."""
-    import httpx  # noqa: PLC0415
-
-    address = await guard.resolve_address(target, private=private)
-    parts = urlsplit(target.url)
-    host = f"[{address}]" if ":" in address else address
-    url = urlunsplit((parts.scheme, f"{host}:{target.port}", parts.path, parts.query, ""))
-    timeout = httpx.Timeout(None, connect=CONNECT_S)
-    request_headers = {**headers, "host": target.authority, "accept-encoding": "gzip, deflate"}
     try:
-        async with httpx.AsyncClient(
-            trust_env=False, timeout=timeout, follow_redirects=False
-        ) as client:
-            request = client.build_request(method, url, headers=request_headers, content=content)
-            # The certificate must match the host name, not the address.
-            request.extensions["sni_hostname"] = target.host
-            response = await client.send(request, stream=True)
-            try:
-                yield response
-            finally:
-                await response.aclose()
-    except (httpx.HTTPError, httpx.InvalidURL, zlib.error) as error:
-        raise CallFailed(f"{target.host} cannot be read: {type(error).__name__}") from error
+        async with pinned_request.open_request(
+            method, target, headers, private=private, content=content
+        ) as response:
+            yield response
+    except (guard.AddressRefused, pinned_request.RequestFailed) as error:
+        raise CallFailed(str(error)) from error
+
+
+def parse_target(url: str) -> guard.Target:
+    """Parse and check a URL. Raises CallFailed."""
+    try:
+        return guard.parse_target(url)
+    except guard.AddressRefused as error:
+        raise CallFailed(str(error)) from error
 
 
 async def read_body(response: "httpx.Response", limit: int) -> bytes:
@@ -130,7 +122,7 @@ def is_text(mime: str) -> bool:
 def _next(target: guard.Target, location: str, hops: int) -> guard.Target:
     if hops > HOPS_MAX:
         raise CallFailed(f"{target.host} redirects more than {HOPS_MAX} times")
-    redirect = guard.parse_target(urljoin(target.url, location))
+    redirect = parse_target(urljoin(target.url, location))
     if redirect.origin != target.origin:
         # The permission was for this origin. Another one is judged by itself.
         raise CallFailed(

@@ -12,11 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
-from fairlead_tools.registry.tool import CallFailed
-
 SCHEMES: Final = {"http": 80, "https": 443}
 URL_LENGTH_MAX: Final = 8192
 _ESCAPED_DOT: Final = re.compile("%2e", re.IGNORECASE)
+
+
+class AddressRefused(Exception):
+    """A URL is malformed, or nobody may connect to where it leads. The text is for people."""
+
+
+class NameUnresolved(AddressRefused):
+    """Nobody knows the address of a name now. Later somebody may."""
+
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -74,42 +81,50 @@ def _canonical_path(path: str) -> str:
 
 
 def parse_target(url: str) -> Target:
-    """Parse and check a URL. Raises CallFailed."""
+    """Parse and check a URL. Raises AddressRefused."""
     if len(url) > URL_LENGTH_MAX:
-        raise CallFailed(f"The URL is longer than {URL_LENGTH_MAX} characters")
+        raise AddressRefused(f"The URL is longer than {URL_LENGTH_MAX} characters")
     if any(character.isspace() or not character.isprintable() for character in url):
-        raise CallFailed("The URL holds a space or a control character")
+        raise AddressRefused("The URL holds a space or a control character")
     if "\\" in url:
         # Rules and some programs read it as a slash, so the host would be another one for each.
-        raise CallFailed("The URL holds a backslash: write a slash, or %5C")
+        raise AddressRefused("The URL holds a backslash: write a slash, or %5C")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise CallFailed(f"Not a URL: {error}") from error
+        raise AddressRefused(f"Not a URL: {error}") from error
     if parts.scheme not in SCHEMES:
-        raise CallFailed("URL must use http:// or https://")
+        raise AddressRefused("URL must use http:// or https://")
     if not parts.hostname:
-        raise CallFailed("The URL names no host")
+        raise AddressRefused("The URL names no host")
     if parts.username is not None or parts.password is not None:
-        raise CallFailed("The URL carries credentials, which are not sent")
+        raise AddressRefused("The URL carries credentials, which are not sent")
     return Target(url, parts.scheme, parts.hostname, port or SCHEMES[parts.scheme])
 
 
+def is_private_literal(target: Target) -> bool:
+    """Whether a URL names a private address itself, and no name."""
+    try:
+        return not is_public(ipaddress.ip_address(target.host.partition("%")[0]))
+    except ValueError:
+        return False
+
+
 async def resolve_address(target: Target, *, private: bool) -> str:
-    """The address to connect to. Raises CallFailed if any address of the name is forbidden."""
+    """The address to connect to. Raises AddressRefused if any address of the name is forbidden."""
     try:
         infos = await asyncio.get_running_loop().getaddrinfo(
             target.host, target.port, type=socket.SOCK_STREAM
         )
     except (OSError, UnicodeError) as error:
-        raise CallFailed(f"{target.host} cannot be resolved") from error
+        raise NameUnresolved(f"{target.host} cannot be resolved") from error
     addresses = [str(info[4][0]).partition("%")[0] for info in infos]
     for address in addresses:
         if not private and not is_public(ipaddress.ip_address(address)):
-            raise CallFailed(f"{target.host} leads to a private address, which is not allowed")
+            raise AddressRefused(f"{target.host} leads to a private address, which is not allowed")
     if not addresses:
-        raise CallFailed(f"{target.host} has no address")
+        raise AddressRefused(f"{target.host} has no address")
     # IPv4 works on every network.
     return min(addresses, key=lambda address: ":" in address)
 

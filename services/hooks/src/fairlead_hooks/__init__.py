@@ -1,0 +1,1 @@
+"""The hooks service: posts events to webhooks, and sends the prompts of schedules."""
