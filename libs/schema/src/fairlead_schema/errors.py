@@ -13,6 +13,9 @@ Refused
 ├── OutputNotFound        404  the output does not exist, expired, or is another tenant's
 ├── FileMissing           404  the location has no such file or directory
 ├── AttachmentNotFound    404  the session has stored no such attachment
+├── WebhookNotFound       404  the tenant has no such webhook
+├── DeliveryNotFound      404  the delivery was not given up, or its event is gone
+├── ScheduleNotFound      404  the tenant has no such schedule
 ├── ProviderNotFound      404  configure the provider in fairlead.toml
 ├── Conflict              409  the id is in use for something else: use a new id
 ├── RevertRefused         409  the files cannot change back: the message says why
@@ -31,7 +34,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field
 
-from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.ids import DeliveryId, MessageId, ScheduleId, SessionId, WebhookId
 from fairlead_schema.model import Model
 
 MESSAGE_LENGTH_MAX = 1024
@@ -156,6 +159,27 @@ class AttachmentNotFound(Refused):
         super().__init__(f"Attachment not found: {attachment_id}", resource=attachment_id)
 
 
+class WebhookNotFound(Refused):
+    tag, status = "WebhookNotFoundError", 404
+
+    def __init__(self, webhook_id: WebhookId) -> None:
+        super().__init__(f"Webhook not found: {webhook_id}", resource=webhook_id)
+
+
+class DeliveryNotFound(Refused):
+    tag, status = "DeliveryNotFoundError", 404
+
+    def __init__(self, delivery_id: DeliveryId, reason: str) -> None:
+        super().__init__(f"{delivery_id} cannot be sent again: {reason}", resource=delivery_id)
+
+
+class ScheduleNotFound(Refused):
+    tag, status = "ScheduleNotFoundError", 404
+
+    def __init__(self, schedule_id: ScheduleId) -> None:
+        super().__init__(f"Schedule not found: {schedule_id}", resource=schedule_id)
+
+
 class ProviderNotFound(Refused):
     tag, status = "ProviderNotFoundError", 404
 
@@ -277,6 +301,9 @@ _BY_TAG: dict[str, type[Refused]] = {
         OutputNotFound,
         FileMissing,
         AttachmentNotFound,
+        WebhookNotFound,
+        DeliveryNotFound,
+        ScheduleNotFound,
         ProviderNotFound,
         Conflict,
         RevertRefused,

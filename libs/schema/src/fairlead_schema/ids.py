@@ -30,6 +30,9 @@ RunnerId: TypeAlias = Annotated[str, _id_pattern("run_")]
 WorkerId: TypeAlias = Annotated[str, _id_pattern("wkr_")]
 AttemptId: TypeAlias = Annotated[str, _id_pattern("att_")]
 OutputId: TypeAlias = Annotated[str, _id_pattern("out_")]
+WebhookId: TypeAlias = Annotated[str, _id_pattern("whk_")]
+DeliveryId: TypeAlias = Annotated[str, _id_pattern("dlv_")]
+ScheduleId: TypeAlias = Annotated[str, _id_pattern("sch_")]
 AttachmentId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^fil_[0-9a-f]{64}$")]
 """The SHA-256 of the content. A session stores equal content once."""
 

@@ -21,6 +21,10 @@ SOURCES_CHANGED = f"{ROOT}.source"
 """A worker publishes here that a registered context source changed: `<t> <key in hexadecimal>`."""
 TRANSFORMS_CHANGED = f"{ROOT}.transform"
 """A worker publishes here that a tenant's transforms changed, so that no runner uses the old ones."""
+WEBHOOKS_CHANGED = f"{ROOT}.webhook"
+"""Ingest publishes here that a webhook of a tenant changed."""
+SCHEDULES_CHANGED = f"{ROOT}.schedule"
+"""Ingest publishes here that a schedule of a tenant changed."""
 BY_HEADER = "Fairlead-By"
 """The header with the principal of a request. It counts only on subjects of services."""
 RESTRICTIONS_HEADER = "Fairlead-Restrictions"
@@ -80,6 +84,11 @@ def refusal(at: Address, message_id: MessageId, publication: int) -> str:
 
 def event(at: Address, type_: str) -> str:
     return f"{ROOT}.event.{at.tenant}.{at.session_id}.{type_}"
+
+
+def every_event(tenant: TenantId, type_: str) -> str:
+    """The subjects of one type of event in all sessions of a tenant."""
+    return f"{ROOT}.event.{tenant}.*.{type_}"
 
 
 def delta(at: Address) -> str:
@@ -216,6 +225,13 @@ def delta_address(subject: str) -> Address:
     """The session in the subject of a live fragment."""
     root, kind, tenant, session_id = subject.split(".")
     assert (root, kind) == (ROOT, "delta"), subject
+    return Address(tenant, session_id)
+
+
+def event_address(subject: str) -> Address:
+    """The session in the subject of an event of the feed."""
+    root, kind, tenant, session_id, _type = subject.split(".", 4)
+    assert (root, kind) == (ROOT, "event"), subject
     return Address(tenant, session_id)
 
 

@@ -12,12 +12,14 @@ Scope: TypeAlias = Literal[
     "tool:register",
     "source:register",
     "transform:register",
+    "webhook:manage",
     "tenant:admin",
     "ops",
 ]
 """What a principal may do. `approval:save` is the answer "always" to a permission request.
 
-`transform:register` is in no role but `admin`: a transform reads and changes whole requests.
+`transform:register` is in no role but `admin`: a transform reads and changes whole requests. So is
+`webhook:manage`: a webhook sends the events of all sessions of its tenant to an address outside.
 """
 
 Role: TypeAlias = Literal["viewer", "user", "approver", "service", "admin"]

@@ -5,7 +5,7 @@ from typing import Final, Literal, TypeAlias
 
 from fairlead_schema.identity.scopes import Scope
 
-VerbService: TypeAlias = Literal["ingest", "tools"]
+VerbService: TypeAlias = Literal["ingest", "tools", "hooks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,10 @@ def _repeatable(scope: Scope) -> VerbRule:
 
 def _tools(scope: Scope | None) -> VerbRule:
     return VerbRule("tools", scope)
+
+
+def _hooks(scope: Scope) -> VerbRule:
+    return VerbRule("hooks", scope)
 
 
 VERBS: Final[dict[str, VerbRule]] = {
@@ -94,6 +98,20 @@ VERBS: Final[dict[str, VerbRule]] = {
     "transform.register": _tools("transform:register"),
     "transform.remove": _tools("transform:register"),
     "transform.list": _tools("transform:register"),
+    "webhook.create": _ingest("webhook:manage"),
+    "webhook.list": _repeatable("webhook:manage"),
+    "webhook.get": _repeatable("webhook:manage"),
+    "webhook.change": _ingest("webhook:manage"),
+    "webhook.remove": _repeatable("webhook:manage"),
+    "webhook.test": _hooks("webhook:manage"),
+    "webhook.undelivered": _hooks("webhook:manage"),
+    "webhook.redeliver": _hooks("webhook:manage"),
+    "schedule.create": _ingest("session:write"),
+    "schedule.list": _repeatable("session:read"),
+    "schedule.get": _repeatable("session:read"),
+    "schedule.change": _ingest("session:write"),
+    "schedule.remove": _repeatable("session:write"),
+    "hook.purge": _repeatable("tenant:admin"),
 }
 """The answer "always" needs `approval:save`: tenants' own clients send it with `permission.approve`."""
 

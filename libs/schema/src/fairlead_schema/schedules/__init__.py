@@ -1,0 +1,1 @@
+"""Schedules: prompts at a time, or again and again."""

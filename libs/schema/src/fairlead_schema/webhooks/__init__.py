@@ -1,0 +1,1 @@
+"""Webhooks: what is registered, what is sent, and how it is signed."""

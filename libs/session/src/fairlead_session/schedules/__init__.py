@@ -1,0 +1,1 @@
+"""Schedules: when a prompt is due, and which ids its run has."""
