@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fairlead_eventlog.condition.operations import OperationsReader
 from fairlead_eventlog.condition.stream_sizes import StreamSizes
 from fairlead_eventlog.condition.waiting_work import WaitingWork
+from fairlead_eventlog.feed_ports import FeedConsumers
 from fairlead_eventlog.ports import (
     ClientConsumers,
     DeadLetters,
@@ -25,6 +26,7 @@ from fairlead_eventlog.register_ports import (
     Origins,
     OutputStore,
     Receipts,
+    Records,
     Registrations,
     Snapshots,
     SourceRegister,
@@ -64,6 +66,13 @@ class EventLog:
     feed: Feed
     client_consumers: ClientConsumers
     dead_letters: DeadLetters
+    feed_consumers: FeedConsumers
+    webhooks: Records
+    schedules: Records
+    hook_states: Records
+    """What the hooks service notes of webhooks and schedules, by their ids."""
+    undelivered: Records
+    """Deliveries that were given up, as `<webhook>.<delivery>`."""
     approvals: Approvals
     stream_sizes: StreamSizes
     waiting_work: WaitingWork

@@ -2,6 +2,7 @@
 
 LogError
 ├── AppendConflict     another writer was first: read on and decide again
+├── RecordChanged      another writer changed the record: read it and decide again
 ├── SessionBusy        other writers were first at every try: try again later
 ├── SessionErased      the session's log was deleted: nothing can be written to it any more
 ├── NotFinalised       an older release could not read the event: run `fairlead provision --finalise`
@@ -35,6 +36,12 @@ class AppendConflict(LogError):
         self.at = at
         self.expected = expected
         self.actual = actual
+
+
+class RecordChanged(LogError):
+    def __init__(self, key: str, *, expected: int) -> None:
+        super().__init__(f"another writer changed {key} after revision {expected}")
+        self.key = key
 
 
 class SessionBusy(LogError):

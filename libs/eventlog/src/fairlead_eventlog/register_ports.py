@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from fairlead_eventlog.ports import Head
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes
@@ -100,6 +100,30 @@ class Registrations(Protocol):
 
     async def watch(self, on_change: OnRegistrationsChanged) -> None:
         """Call a function after each change from now on, in every process that watches."""
+
+
+class VersionedValue(NamedTuple):
+    """The value of a record, and the revision that guards its next change."""
+
+    value: bytes
+    revision: int
+
+
+NO_RECORD: Final = 0
+"""The revision of a key that has no record."""
+
+
+class Records(Registrations, Protocol):
+    """Registrations that several writers change: each change names the revision that it replaces."""
+
+    async def read(self, tenant: TenantId, key: str) -> VersionedValue | None:
+        """The record of a key, from the leader; None if there is none. Raises LogUnavailable."""
+
+    async def replace(self, tenant: TenantId, key: str, value: bytes, *, revision: int) -> int:
+        """Store a value in place of a revision, and tell all who watch; the answer is its revision.
+
+        Raises RecordChanged if the record has another revision, LogUnavailable.
+        """
 
 
 class Approvals(Protocol):

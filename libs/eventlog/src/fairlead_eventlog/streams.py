@@ -1,6 +1,6 @@
 """The streams and consumers as data. Only provisioning creates or changes them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from fairlead_schema.subjects import PARTITIONS, ROOT, SHARDS
@@ -168,6 +168,15 @@ REGISTRATIONS: Final = _bucket("fairlead-registration", "The tools that services
 TRANSFORMS: Final = _bucket(
     "fairlead-transform", "Transforms that services registered, per tenant and name."
 )
+WEBHOOKS: Final = _bucket("fairlead-webhook", "Webhooks with their secrets, per tenant.")
+SCHEDULES: Final = _bucket("fairlead-schedule", "Scheduled prompts, per tenant.")
+HOOK_STATES: Final = _bucket(
+    "fairlead-hook-state", "What became of webhooks and schedules: written by the hooks service."
+)
+UNDELIVERED: Final = replace(
+    _bucket("fairlead-undelivered", "Deliveries to webhooks that were given up, with reasons."),
+    max_age_s=30 * DAY_S,
+)
 JOBS: Final = StreamSpec(
     name="JOBS",
     subjects=(f"{ROOT}.job.*.>",),
@@ -197,6 +206,10 @@ STREAMS: Final = (
     SOURCES,
     ORIGINS,
     TRANSFORMS,
+    WEBHOOKS,
+    SCHEDULES,
+    HOOK_STATES,
+    UNDELIVERED,
 )
 
 

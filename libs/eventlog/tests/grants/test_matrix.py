@@ -29,6 +29,8 @@ SUBJECTS: Final = {
     "tools changed": "fairlead.registration",
     "source changed": "fairlead.source",
     "transforms changed": "fairlead.transform",
+    "webhooks changed": "fairlead.webhook",
+    "schedules changed": "fairlead.schedule",
     "free slots": "fairlead.free.runner-default",
     "timer": "fairlead.timer.acme.1.ses_x",
     "due": "fairlead.due.acme.1.ses_x",
@@ -51,6 +53,9 @@ SUBJECTS: Final = {
     "own verb of ingest": "fairlead.as.acme.key:one.session.interrupt",
     "verb of tools": "fairlead.api.acme.tool.register",
     "own verb of tools": "fairlead.as.acme.key:one.tool.register",
+    "verb of hooks": "fairlead.api.acme.webhook.test",
+    "own verb of hooks": "fairlead.as.acme.key:one.webhook.test",
+    "prompt for a schedule": "fairlead.api.acme.session.prompt",
     "verb of services": "fairlead.api.acme.permission.recheck",
     "snapshot": "$KV.fairlead-snapshot.acme.ses_x",
     "checkpoint": "$KV.fairlead-checkpoint.feed-0",
@@ -58,6 +63,10 @@ SUBJECTS: Final = {
     "approval": "$KV.fairlead-approval.acme.project",
     "source": "$KV.fairlead-source.acme.00",
     "transform": "$KV.fairlead-transform.acme.00",
+    "webhook": "$KV.fairlead-webhook.acme.whk_1",
+    "schedule": "$KV.fairlead-schedule.acme.sch_1",
+    "hook state": "$KV.fairlead-hook-state.acme.whk_1",
+    "undelivered": "$KV.fairlead-undelivered.acme.whk_1.dlv_1",
     "registration": "$KV.fairlead-registration.acme.a.b.-",
     "origin": "$KV.fairlead-origin.acme.ses_x",
     "output": "$O.fairlead-output.C.acme.ses_x.out.x",
@@ -85,6 +94,11 @@ STREAM_SUBJECTS: Final = {
     "read outputs": f"{API}.STREAM.MSG.GET.OBJ_fairlead-output",
     "purge outputs": f"{API}.STREAM.PURGE.OBJ_fairlead-output",
     "read dead letters": f"{API}.STREAM.MSG.GET.DEAD",
+    "read webhooks": f"{API}.DIRECT.GET.KV_fairlead-webhook",
+    "read feed": f"{API}.STREAM.MSG.GET.EVENTS",
+    "take feed": f"{API}.CONSUMER.MSG.NEXT.EVENTS.hook=acme=whk_1",
+    "make a consumer of the feed": f"{API}.CONSUMER.CREATE.EVENTS.hook=acme=whk_1",
+    "delete a consumer of the feed": f"{API}.CONSUMER.DELETE.EVENTS.hook=acme=whk_1",
     "create stream": f"{API}.STREAM.CREATE.TESTS",
     "create log": f"{API}.STREAM.CREATE.LOG-0",
     "change log": f"{API}.STREAM.UPDATE.LOG-0",
@@ -103,13 +117,16 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": _WRITE
     | {"receipt", "message", "approval", "read approvals", "take prompts", "purge wakes", "ping"}
     | {"spending", "create consumer of wakes", "read prompts", "origin", "output", "read outputs"}
-    | {"observe", "lookup"},
+    | {"observe", "lookup"}
+    | {"webhook", "schedule", "read webhooks", "webhooks changed", "schedules changed"}
+    | {"make a consumer of the feed", "delete a consumer of the feed"},
     "runner": _WRITE
     | {"take wakes", "take due timers", "timer", "tool", "delta", "observe", "tooling"}
     | {"spending", "verb of ingest", "ping", "free slots", "create consumer of wakes"}
     | {"app", "read transforms"},
     "tools": _WRITE
     | {"take tools", "ack tools", "tool", "delta", "app", "job", "ping", "verb of ingest"}
+    | {"prompt for a schedule"}
     | {"registration", "source", "output", "read outputs", "purge outputs", "read approvals"}
     | {"spending", "tools changed", "free slots", "timer", "transform", "read transforms"}
     | {"source changed", "transforms changed"},
@@ -125,7 +142,11 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
         "checkpoint",
     }
     | {"read approvals", "purge outputs", "verb of services", "ping"},
+    "hooks": {"read log status", "read webhooks", "hook state", "undelivered"}
+    | {"read feed", "take feed", "make a consumer of the feed", "delete a consumer of the feed"}
+    | {"prompt for a schedule"},
     "gateway": _READ
+    | {"verb of hooks", "prompt for a schedule"}
     | {"read snapshots", "read outputs", "spending", "verb of ingest", "verb of tools"}
     | {"open texts"},
     "provision": {
@@ -135,12 +156,15 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
         "read log status",
         "create consumer of wakes",
         "create another consumer of wakes",
+        "make a consumer of the feed",
         "delete consumer of wakes",
         "purge wakes",
     },
     "operator": set(PUBLISHED) - {"all"},
 }
-_SERVED_BY_INGEST: Final = {"verb of ingest", "own verb of ingest", "verb of services"}
+_SERVED_BY_INGEST: Final = {
+    *("verb of ingest", "own verb of ingest", "verb of services", "prompt for a schedule"),
+}
 MAY_SUBSCRIBE: Final[dict[ServiceIdentity, set[str]]] = {
     "ingest": {"commit", *_SERVED_BY_INGEST},
     "runner": {"commit", "free slots", "ping", "open texts", "tools changed", "transforms changed"},
@@ -148,6 +172,7 @@ MAY_SUBSCRIBE: Final[dict[ServiceIdentity, set[str]]] = {
     | {"tools changed", "source changed", "free slots", "lookup"},
     "projector": {"commit", "spending"},
     "gateway": {"commit", "delta"},
+    "hooks": {"webhooks changed", "schedules changed", "verb of hooks", "own verb of hooks"},
     "provision": set(),
     "operator": set(SUBJECTS),
 }
@@ -198,7 +223,8 @@ async def test_a_client_of_a_tenant_reaches_nothing_of_the_platform(
     principal: Principal, guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: the log, the queues, the buckets and the API of streams belong to the services."""
-    own = {"prompt", "own verb of ingest", "own verb of tools"} if principal is ACME else set()
+    verbs = {"own verb of ingest", "own verb of tools", "own verb of hooks"}
+    own = {"prompt", *verbs} if principal is ACME else set()
     heard = {"event", "receipt", "delta"} if principal.tenant == "acme" else set()
     served = {"app"} if principal is ACME else set()
     async with probe(keys.principal_address(guarded_server.url, principal)) as client:

@@ -11,6 +11,7 @@ from fairlead_eventlog.streams import (
     OUTPUTS,
     RECEIPTS,
     STREAMS,
+    UNDELIVERED,
     StreamSpec,
     log_stream,
 )
@@ -45,6 +46,7 @@ def limited_streams(retention: Retention = DEFAULT_RETENTION) -> tuple[StreamSpe
         OUTPUTS.name: (retention.output_days, retention.output_bytes),
         RECEIPTS.name: (retention.receipt_days, 0),
         DEAD.name: (retention.dead_letter_days, 0),
+        UNDELIVERED.name: (retention.dead_letter_days, 0),
     } | dict.fromkeys(LOGS, (0, retention.log_bytes // SHARDS))
     return tuple(_limit(spec, *limits.get(spec.name, (0, 0))) for spec in STREAMS)
 

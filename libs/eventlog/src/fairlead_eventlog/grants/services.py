@@ -14,6 +14,7 @@ from fairlead_eventlog.streams import (
     CHECKPOINTS,
     DEAD,
     EVENTS,
+    HOOK_STATES,
     JOBS,
     LOG_STATUS,
     MESSAGES,
@@ -23,14 +24,17 @@ from fairlead_eventlog.streams import (
     PROMPTS,
     RECEIPTS,
     REGISTRATIONS,
+    SCHEDULES,
     SNAPSHOTS,
     SOURCES,
     STREAMS,
     TIMERS,
     TOOLS,
     TRANSFORMS,
+    UNDELIVERED,
     WAKES,
     WAKES_CONSUMER,
+    WEBHOOKS,
     consumers,
     log_stream,
 )
@@ -38,14 +42,16 @@ from fairlead_schema.identity.nats_address import identity_inbox
 from fairlead_schema.identity.verbs import VERBS, VerbService
 from fairlead_schema.subjects import (
     ROOT,
+    SCHEDULES_CHANGED,
     SHARDS,
     SOURCES_CHANGED,
     TOOLS_CHANGED,
     TRANSFORMS_CHANGED,
+    WEBHOOKS_CHANGED,
 )
 
 ServiceIdentity: TypeAlias = Literal[
-    "ingest", "runner", "tools", "projector", "gateway", "provision", "operator"
+    "ingest", "runner", "tools", "projector", "gateway", "hooks", "provision", "operator"
 ]
 """`provision` changes the declared streams and deletes no log. `operator` is a person who may do everything."""
 
@@ -123,6 +129,23 @@ _FOLLOW_SHARDS: Final = may.publish(
     *(subject for stream in LOGS for subject in may.take(stream, "*").publish),
 )
 
+_REGISTER_HOOKS: Final = (
+    may.read_last(WEBHOOKS.name, SCHEDULES.name, HOOK_STATES.name)
+    + may.read_many(WEBHOOKS.name, SCHEDULES.name)
+    + may.publish(*WEBHOOKS.subjects, *SCHEDULES.subjects, WEBHOOKS_CHANGED, SCHEDULES_CHANGED)
+    + may.purge(WEBHOOKS.name, SCHEDULES.name)
+    + may.read_state(EVENTS.name)
+)
+# Names of consumers are one token, so a grant cannot name those of webhooks alone.
+_READ_FEED: Final = (
+    may.publish(
+        f"{may.API}.CONSUMER.NAMES.{EVENTS.name}",
+        *(f"{may.API}.CONSUMER.{act}.{EVENTS.name}.*" for act in ("INFO", "CREATE", "DELETE")),
+    )
+    + may.take(EVENTS.name, "*")
+    + may.read_last(EVENTS.name)
+)
+
 _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     "ingest": _WRITE_LOG
     + _WRITE_SNAPSHOTS
@@ -145,7 +168,8 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.publish(*APPROVALS.subjects)
     + may.create_consumer(EVENTS.name, "*")
     + may.publish(f"{may.API}.CONSUMER.DELETE.{EVENTS.name}.*")
-    + may.publish(f"{may.API}.CONSUMER.INFO.{EVENTS.name}.*"),
+    + may.publish(f"{may.API}.CONSUMER.INFO.{EVENTS.name}.*")
+    + _REGISTER_HOOKS,
     "runner": _WRITE_LOG
     + _WRITE_SNAPSHOTS
     + _LEAVE_WAKES
@@ -229,6 +253,18 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.publish(f"{ROOT}.open.*")
     + _call(*(verb for verb, rule in VERBS.items() if rule.scope is not None))
     + may.publish(*(f"{ROOT}.every.*.{verb}" for verb, rule in VERBS.items() if rule.repeatable)),
+    # It reaches addresses outside, so it changes no registration and no log.
+    "hooks": _READ_FEED
+    + _DESCRIBE_ITSELF
+    + _serve("hooks")
+    + may.read_last(LOG_STATUS.name, WEBHOOKS.name, SCHEDULES.name)
+    + may.read_many(WEBHOOKS.name, SCHEDULES.name)
+    + may.subscribe(WEBHOOKS_CHANGED, SCHEDULES_CHANGED)
+    + may.read_last(HOOK_STATES.name, UNDELIVERED.name)
+    + may.read_many(HOOK_STATES.name, UNDELIVERED.name)
+    + may.publish(*HOOK_STATES.subjects, *UNDELIVERED.subjects)
+    + may.purge(HOOK_STATES.name, UNDELIVERED.name)
+    + _call("session.create", "session.prompt"),
     "provision": may.publish(
         *(
             f"{may.API}.STREAM.{action}.{stream.name}"

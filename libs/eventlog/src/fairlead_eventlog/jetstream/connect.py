@@ -19,6 +19,7 @@ from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.jetstream.registers.message_ids import JetStreamMessageIds
 from fairlead_eventlog.jetstream.registers.origins import JetStreamOrigins
 from fairlead_eventlog.jetstream.registers.receipts import JetStreamReceipts
+from fairlead_eventlog.jetstream.registers.records import JetStreamRecords
 from fairlead_eventlog.jetstream.registers.registrations import (
     tool_registrations,
     transform_registrations,
@@ -30,6 +31,7 @@ from fairlead_eventlog.jetstream.streams.client_consumers import JetStreamClient
 from fairlead_eventlog.jetstream.streams.commit_broadcasts import NatsCommitBroadcasts
 from fairlead_eventlog.jetstream.streams.dead_letters import JetStreamDeadLetters
 from fairlead_eventlog.jetstream.streams.feed import JetStreamFeed
+from fairlead_eventlog.jetstream.streams.feed_consumers import JetStreamFeedConsumers
 from fairlead_eventlog.jetstream.streams.outputs import JetStreamOutputs
 from fairlead_eventlog.jetstream.streams.patient_append import PATIENCE_S
 from fairlead_eventlog.jetstream.streams.session_log import JetStreamLog
@@ -38,8 +40,15 @@ from fairlead_eventlog.jetstream.streams.timers import JetStreamTimers
 from fairlead_eventlog.jetstream.streams.wakes import JetStreamWakes
 from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWorkQueues
 from fairlead_eventlog.jetstream.tenant_broadcasts import NatsTenantBroadcasts
-from fairlead_eventlog.streams import ATTACHMENT_BUCKET
+from fairlead_eventlog.streams import (
+    ATTACHMENT_BUCKET,
+    HOOK_STATES,
+    SCHEDULES,
+    UNDELIVERED,
+    WEBHOOKS,
+)
 from fairlead_schema.identity.nats_address import NatsAddress
+from fairlead_schema.subjects import SCHEDULES_CHANGED, WEBHOOKS_CHANGED
 
 log = logging.getLogger(__name__)
 
@@ -139,6 +148,11 @@ def open_ports(
         feed=JetStreamFeed(link),
         client_consumers=JetStreamClientConsumers(link),
         dead_letters=JetStreamDeadLetters(link),
+        feed_consumers=JetStreamFeedConsumers(link),
+        webhooks=JetStreamRecords(link, WEBHOOKS, WEBHOOKS_CHANGED),
+        schedules=JetStreamRecords(link, SCHEDULES, SCHEDULES_CHANGED),
+        hook_states=JetStreamRecords(link, HOOK_STATES, None),
+        undelivered=JetStreamRecords(link, UNDELIVERED, None),
         approvals=JetStreamApprovals(link),
         stream_sizes=JetStreamStreamSizes(link),
         waiting_work=JetStreamWaitingWork(link),

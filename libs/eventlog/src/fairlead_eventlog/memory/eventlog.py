@@ -7,7 +7,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.client_consumers import MemoryClientConsumers
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_eventlog.memory.deltas import MemoryDeltas, MemoryOpenTexts
-from fairlead_eventlog.memory.feed import MemoryFeed
+from fairlead_eventlog.memory.feed import MemoryFeed, MemoryFeedConsumers
 from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_eventlog.memory.outputs import MemoryOutputs
 from fairlead_eventlog.memory.registers import (
@@ -16,6 +16,7 @@ from fairlead_eventlog.memory.registers import (
     MemoryMessageIds,
     MemoryOrigins,
     MemoryReceipts,
+    MemoryRecords,
     MemoryRegistrations,
     MemorySources,
 )
@@ -32,6 +33,7 @@ def memory_eventlog() -> EventLog:
     """Every port, in memory."""
     status = MemoryLogStatus()
     log, deltas = MemoryLog(status), MemoryDeltas()
+    feed = MemoryFeed()
     return EventLog(
         log=log,
         broadcasts=log,
@@ -54,9 +56,14 @@ def memory_eventlog() -> EventLog:
         outputs=MemoryOutputs(),
         attachments=MemoryOutputs(),
         requests=MemoryRequests(),
-        feed=MemoryFeed(),
+        feed=feed,
         client_consumers=MemoryClientConsumers(),
         dead_letters=MemoryDeadLetters(),
+        feed_consumers=MemoryFeedConsumers(feed),
+        webhooks=MemoryRecords(),
+        schedules=MemoryRecords(),
+        hook_states=MemoryRecords(),
+        undelivered=MemoryRecords(),
         approvals=MemoryApprovals(),
         stream_sizes=MemoryStreamSizes(),
         waiting_work=MemoryWaitingWork(),

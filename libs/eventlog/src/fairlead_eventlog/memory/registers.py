@@ -3,8 +3,16 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from typing_extensions import override
+
 from fairlead_eventlog.approvals import add_approvals
-from fairlead_eventlog.register_ports import OnRegistrationsChanged, OnSourceChanged
+from fairlead_eventlog.errors import RecordChanged
+from fairlead_eventlog.register_ports import (
+    NO_RECORD,
+    OnRegistrationsChanged,
+    OnSourceChanged,
+    VersionedValue,
+)
 from fairlead_eventlog.status.log_status import Incarnation, LogStatus, next_incarnation
 from fairlead_schema import subjects
 from fairlead_schema.ids import MessageId, SessionId, TenantId
@@ -85,6 +93,32 @@ class MemoryRegistrations:
 
     async def get_all_tenants(self) -> dict[TenantId, dict[str, bytes]]:
         return {owner: await self.get_all(owner) for owner, _key in self.values}
+
+
+class MemoryRecords(MemoryRegistrations):
+    """Records in a dictionary, with one counter for all revisions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._revisions: dict[tuple[TenantId, str], int] = {}
+        self._last = NO_RECORD
+
+    async def read(self, tenant: TenantId, key: str) -> VersionedValue | None:
+        value = self.values.get((tenant, key))
+        return None if value is None else VersionedValue(value, self._revisions[tenant, key])
+
+    async def replace(self, tenant: TenantId, key: str, value: bytes, *, revision: int) -> int:
+        known = NO_RECORD if (tenant, key) not in self.values else self._revisions[tenant, key]
+        if known != revision:
+            raise RecordChanged(key, expected=revision)
+        await self.put(tenant, key, value)
+        return self._last
+
+    @override
+    async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
+        self._last += 1
+        self._revisions[tenant, key] = self._last
+        await super().put(tenant, key, value)
 
 
 class MemorySources:

@@ -21,9 +21,9 @@ LAG_S: Final = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
 class JetStreamRegistrations:
-    """One message per registration. A core message announces each change."""
+    """One message per registration. A core message announces each change, if anybody watches."""
 
-    def __init__(self, link: NatsLink, bucket: StreamSpec, changed: str) -> None:
+    def __init__(self, link: NatsLink, bucket: StreamSpec, changed: str | None) -> None:
         self._link = link
         self._stream = bucket.name
         self._prefix = bucket.subjects[0].removesuffix(">")
@@ -51,6 +51,7 @@ class JetStreamRegistrations:
             self._expect(tenant, key, int(sequence))
             on_change(tenant)
 
+        assert self._changed is not None, f"nobody announces changes of {self._stream}"
         await self._link.listen(self._changed, receive)
         # Without a connection nobody hears of changes.
         self._link.on_reconnect(lambda: on_change(None))
@@ -66,6 +67,8 @@ class JetStreamRegistrations:
 
     async def _announce(self, tenant: TenantId, key: str, sequence: int) -> None:
         """Tell everybody. Once the server has the message, it reaches each process before later ones."""
+        if self._changed is None:
+            return
         with suppress(LogUnavailable):  # A cache that missed the news is fresh again soon.
             await self._link.send(self._changed, f"{tenant} {key} {sequence}".encode())
             await self._link.flush()
