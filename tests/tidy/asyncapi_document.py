@@ -12,6 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from pydantic.json_schema import models_json_schema
 
+from fairlead_hooks.app import HooksService
+from fairlead_hooks.settings import HooksSettings
 from fairlead_ingest.app import Ingest
 from fairlead_ingest.settings import IngestSettings
 from fairlead_projector.feed.cloud_events import CONTENT_TYPE, SPECVERSION
@@ -70,12 +72,13 @@ def document() -> Json:
 
 
 def own_client_endpoints() -> list[Endpoint]:
-    """The verbs that a tenant's own client may call, as ingest and tools serve them."""
+    """The verbs that a tenant's own client may call, as ingest, tools and hooks serve them."""
     with TemporaryDirectory() as spool:
         tools = Config.model_validate({"tools": {"spool_dir": spool}})
         servers = (
             Ingest(IngestSettings(Config())).server,
             ToolsService(ToolsSettings(tools)).server,
+            HooksService(HooksSettings(Config())).server,
         )
     endpoints = [endpoint for server in servers for endpoint in server.api.endpoints]
     return sorted(

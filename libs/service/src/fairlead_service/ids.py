@@ -14,7 +14,9 @@ from fairlead_schema.ids import (
     PermissionId,
     QuestionId,
     RunnerId,
+    ScheduleId,
     SessionId,
+    WebhookId,
     WorkerId,
     seal,
 )
@@ -79,3 +81,11 @@ def output_id() -> OutputId:
 
 def worker_id() -> WorkerId:
     return _mint("wkr_", _timestamp())
+
+
+def webhook_id() -> WebhookId:
+    return _mint("whk_", _timestamp())
+
+
+def schedule_id() -> ScheduleId:
+    return _mint("sch_", _timestamp())

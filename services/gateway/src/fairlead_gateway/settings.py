@@ -34,6 +34,8 @@ class GatewaySettings(BaseModel):
     dsn: str = ""
     log_level: str = "INFO"
     request_timeout_s: float = Field(default=5.0, gt=0)
+    # How long the hooks service waits for a receiver.
+    hook_timeout_s: float = Field(default=10.0, gt=0)
     body_bytes_max: int = Field(default=1024 * 1024, gt=0)
     # The largest export that is kept in a temporary file while it is verified.
     import_bytes_max: int = Field(default=1024**3, gt=0)
@@ -114,6 +116,7 @@ class GatewaySettings(BaseModel):
             dsn=config.postgres.dsn,
             log_level=config.log.level,
             request_timeout_s=config.nats.request_timeout_s,
+            hook_timeout_s=config.hooks.timeout_s,
             body_bytes_max=gateway.body_bytes_max,
             import_bytes_max=gateway.import_bytes_max,
             fresh_timeout_s=gateway.fresh_timeout_s,

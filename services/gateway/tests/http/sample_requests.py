@@ -20,12 +20,19 @@ BODIES: dict[str, dict[str, Any]] = {
     "permission.ask": {"action": "bash", "resources": ["ls"]},
     "permission.reply": {"reply": "once"},
     "question.reply": {"answers": [["yes"]]},
+    "webhook.create": {"url": "https://example.com/hook", "events": ["rested"]},
+    "webhook.change": {"paused": True},
+    "schedule.create": {"cron": "0 9 * * *", "prompt": {"text": "hello"}},
+    "schedule.change": {"paused": True},
 }
 QUERIES = {"session.wait": {"timeout_s": "0.1"}, "fs.find": {"query": "main"}}
 PARAMETERS = {
     "sessionID": "ses_1",
     "messageID": "msg_1",
     "outputID": "out_1",
+    "webhookID": "whk_1",
+    "deliveryID": "dlv_1",
+    "scheduleID": "sch_1",
     "attachmentID": f"fil_{'0' * 64}",
     "id": "per_1",
     "providerID": "sim",

@@ -177,6 +177,10 @@ def test_the_table_of_repeatable_verbs() -> None:
         "permission.recheck",
         "feed.open",
         "ask.expire",
+        "webhook.create",
+        "webhook.change",
+        "schedule.create",
+        "schedule.change",
     }
     assert {verb for verb, rule in VERBS.items() if rule.repeatable} >= NEEDS_ID
 

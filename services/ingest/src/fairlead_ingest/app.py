@@ -24,6 +24,8 @@ from fairlead_ingest.verbs.execution.resume import resume
 from fairlead_ingest.verbs.execution.wait import wait
 from fairlead_ingest.verbs.feed import open_feed
 from fairlead_ingest.verbs.history import read_history
+from fairlead_ingest.verbs.hooks import schedules, webhooks
+from fairlead_ingest.verbs.hooks.purge import purge
 from fairlead_ingest.verbs.input.cancel import cancel
 from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
@@ -74,6 +76,7 @@ class Ingest:
         self._serve_sessions()
         self._serve_asks()
         self._serve_transfers()
+        self._serve_hooks()
 
     def _serve_sessions(self) -> None:
         self._serve("session.create", create)
@@ -135,6 +138,19 @@ class Ingest:
         self._serve("transfer.page", read_page)
         self._serve("transfer.read", read_output)
         self._serve("session.fork", fork)
+
+    def _serve_hooks(self) -> None:
+        self._serve("webhook.create", webhooks.create)
+        self._serve("webhook.list", webhooks.list_)
+        self._serve("webhook.get", webhooks.get)
+        self._serve("webhook.change", webhooks.change)
+        self._serve("webhook.remove", webhooks.remove)
+        self._serve("schedule.create", schedules.create)
+        self._serve("schedule.list", schedules.list_)
+        self._serve("schedule.get", schedules.get)
+        self._serve("schedule.change", schedules.change)
+        self._serve("schedule.remove", schedules.remove)
+        self._serve("hook.purge", purge)
 
     @property
     def context(self) -> CommandContext:

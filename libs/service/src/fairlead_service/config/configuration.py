@@ -22,6 +22,7 @@ from fairlead_service.config.agents import DENY_ALL, AgentConfig, agents_in_forc
 from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.commands import CommandConfig, CommandName
 from fairlead_service.config.context import ContextConfig, ReferenceConfig, SkillsConfig
+from fairlead_service.config.hooks import HooksConfig
 from fairlead_service.config.providers import ModelConfig, ProviderConfig
 from fairlead_service.config.quota import QuotaConfig, TenantQuotaConfig, choose_limits
 from fairlead_service.config.section import Section
@@ -88,6 +89,7 @@ class Config(Section):
     projector: ProjectorConfig = ProjectorConfig()
     tools: ToolsConfig = ToolsConfig()
     asks: AsksConfig = AsksConfig()
+    hooks: HooksConfig = HooksConfig()
     mcp: dict[ServerName, ToolServerConfig] = Field(default_factory=dict)
     transform: dict[PluginName, TransformConfig] = Field(default_factory=dict)
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_gateway.http.caller import require_scope
 from fairlead_gateway.http.operation import ApiRequest
 from fairlead_gateway.log.repeated_request import send_until_answered
@@ -44,7 +44,7 @@ async def send_body(
     scope = VERBS[verb].scope
     assert scope is not None, f"{verb} is for services alone"
     require_scope(principal, scope)
-    timeout_s, requests = runtime.settings.request_timeout_s, runtime.nats().requests
+    timeout_s, requests = _timeout_s(request, verb), runtime.nats().requests
 
     key = _key_of(request.http) if verb in KEYED else None
     headers = _headers(principal.restrictions, key)
@@ -58,15 +58,26 @@ async def send_body(
         reply = await send_until_answered(
             send, principal.tenant, verb, timeout_s=timeout_s, keyed=key is not None
         )
+    except NoResponders as error:
+        service = VERBS[verb].service
+        raise ServiceUnavailable(f"No {service} service answers now", service=service) from error
     except LogUnavailable as error:
         text = f"Ingest did not answer within {timeout_s} s; repeat the request with the same id"
-        raise ServiceUnavailable(text, service="ingest") from error
+        raise ServiceUnavailable(text, service=VERBS[verb].service) from error
     result = answer.model_validate_json(reply)
     if result.error is not None:
         raise Refused.from_wire(result.error)
     assert result.data is not None, f"{verb} is answered with data or an error"
     _note_write(request, verb, result.data)
     return result.data
+
+
+def _timeout_s(request: ApiRequest[Any, Any], verb: str) -> float:
+    """How long to wait. The hooks service itself waits for receivers."""
+    settings = request.runtime.settings
+    if VERBS[verb].service == "hooks":
+        return settings.request_timeout_s + settings.hook_timeout_s
+    return settings.request_timeout_s
 
 
 def _note_write(request: ApiRequest[Any, Any], verb: str, data: Model) -> None:

@@ -2,6 +2,7 @@
 
 from fairlead_gateway.http.operation import AnyOperation
 from fairlead_gateway.routes.events import event, history, live, stream
+from fairlead_gateway.routes.hooks import schedules, webhooks
 from fairlead_gateway.routes.messages import (
     attachments,
     context,
@@ -69,6 +70,20 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     approval.LIST,
     approval.REMOVE,
     question.LIST_ALL_SESSIONS,
+    webhooks.CREATE,
+    webhooks.LIST,
+    webhooks.READ,
+    webhooks.CHANGE,
+    webhooks.REMOVE,
+    webhooks.TEST,
+    webhooks.UNDELIVERED,
+    webhooks.REDELIVER,
+    webhooks.PURGE,
+    schedules.CREATE,
+    schedules.LIST,
+    schedules.READ,
+    schedules.CHANGE,
+    schedules.REMOVE,
     live.FOLLOW,
     sessions.LIST,
     create.CREATE,
