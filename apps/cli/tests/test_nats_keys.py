@@ -32,7 +32,7 @@ def test_keys_are_made_once_and_grants_are_written_anew(tmp_path: Path) -> None:
 
     again = write_keys(tmp_path, KeyChanges(added=("key:1:acme:viewer",)))
 
-    assert sum(line.endswith("created") for line in first) == 8
+    assert sum(line.endswith("created") for line in first) == 9
     assert [line for line in again if line.endswith("created")] == [
         f"key {tmp_path / 'acme.key-1.nk'}: created"
     ]

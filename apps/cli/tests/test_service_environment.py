@@ -52,6 +52,7 @@ OWN_SECRETS = {
     "ingest": set[str](),
     "projector": set[str](),
     "gateway": set[str](),
+    "hooks": set[str](),
     "runner": {"ACME_API_KEY", "HTTPS_PROXY", "https_proxy"},
     "tools": TOOL_VARIABLES,
 }

@@ -2,6 +2,6 @@
 
 from typing import Final
 
-SCALABLE: Final = ("ingest", "projector", "tools", "runner")
+SCALABLE: Final = ("ingest", "projector", "tools", "runner", "hooks")
 # One gateway holds the HTTP port.
 SERVICES: Final = (*SCALABLE, "gateway")

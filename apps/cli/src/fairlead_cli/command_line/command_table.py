@@ -35,6 +35,8 @@ COMMANDS: Final = {
     "export": CommandEntry("session.export", "write sessions to a file that can be verified"),
     "import": CommandEntry("session.import_file", "bring the sessions of an exported file here"),
     "acp": CommandEntry("session.acp", "let an editor drive sessions (Agent Client Protocol)"),
+    "webhook": CommandEntry("hooks.webhook", "send events to a URL: create, list, test, pause"),
+    "schedule": CommandEntry("hooks.schedule", "send prompts at a time, or again and again"),
     "token": CommandEntry("stack.token", "create, list and revoke keys for the HTTP API"),
     "doctor": CommandEntry("stack.doctor", "check this machine and say how to repair it"),
     "secrets": CommandEntry(

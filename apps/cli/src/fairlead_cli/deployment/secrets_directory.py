@@ -95,12 +95,15 @@ class SecretsDirectory:
     def _write_first_key(self) -> list[str]:
         """One key of an administrator, so that somebody can make the others."""
         keys, path = self._directory("gateway") / "keys.json", self._directory("operator") / "key"
-        if keys.exists():
-            return []
-        key, entry = mint_key(("admin",), name="the first key of this deployment")
-        write_private(path, f"{key}\n")
-        add_key(keys, entry)
-        return [f"{path}: created; the key of an administrator for HTTP"]
+        lines = []
+        if not keys.exists():
+            key, entry = mint_key(("admin",), name="the first key of this deployment")
+            write_private(path, f"{key}\n")
+            add_key(keys, entry)
+            lines.append(f"{path}: created; the key of an administrator for HTTP")
+        # The runs of schedules need the digests too: a key that does not count starts nothing.
+        self._copy(keys, self._directory("hooks") / "keys.json")
+        return lines
 
     def _directory(self, name: str) -> Path:
         directory = self.root / name

@@ -28,7 +28,7 @@ PROXIES: Final = frozenset(
 OF_SERVICE: Final[Mapping[str, frozenset[str]]] = {"runner": PROXIES}
 # Settings are no secrets, so every service gets all of them, except the sections named here.
 READERS_OF_SECTION: Final[Mapping[str, frozenset[str]]] = {
-    "auth": frozenset({"gateway"}),
+    "auth": frozenset({"gateway", "hooks"}),
     # The stack gives each service its own address of the embedded Postgres.
     "postgres": frozenset(),
 }

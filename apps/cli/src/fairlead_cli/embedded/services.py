@@ -16,7 +16,11 @@ from fairlead_cli.embedded.configuration import StackConfig
 from fairlead_cli.embedded.local_http import local_client
 from fairlead_cli.embedded.nats_auth import nats_environment
 from fairlead_cli.embedded.ports import LOOPBACK
-from fairlead_cli.embedded.service_environment import common_environment, service_environment
+from fairlead_cli.embedded.service_environment import (
+    READERS_OF_SECTION,
+    common_environment,
+    service_environment,
+)
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import Prepare, SupervisedProcess
 from fairlead_cli.errors import UsageError
@@ -43,7 +47,9 @@ class ServiceContext:
     postgres: Mapping[str, str]
     cwd: Path
     gateway: Mapping[str, str]
-    """The variables of the gateway alone: its port, and who may call."""
+    """The variables of the gateway alone, such as its port."""
+    auth: Mapping[str, str]
+    """Who may call: for the gateway, and for the runs of schedules."""
 
     @property
     def grace_s(self) -> float:
@@ -61,6 +67,8 @@ class ServiceContext:
         }
         if name in self.postgres:
             own["FAIRLEAD_POSTGRES_DSN"] = self.postgres[name]
+        if name in READERS_OF_SECTION["auth"]:
+            own |= self.auth
         return own | (self._tool_directories() if name == "tools" else {})
 
     def inherited_variables(self, name: str) -> dict[str, str]:

@@ -116,6 +116,7 @@ class Stack:
             postgres=database.access.service_dsns(),
             cwd=self._plan.cwd,
             gateway=self._gateway_variables(state, token, http_port),
+            auth=self._auth_variables(state, token),
         )
         ops_port = await self._start_services(context, forks)
         return RunningStack(
@@ -163,16 +164,17 @@ class Stack:
         self, state: StateDirectory, token: str | None, http_port: int
     ) -> dict[str, str]:
         variables = {"FAIRLEAD_GATEWAY_PORT": str(http_port), **self._plan.gateway}
-        if self._plan.open:
-            variables |= {"FAIRLEAD_AUTH_MODE": "open", "FAIRLEAD_GATEWAY_HOST": LOOPBACK}
-        elif token is not None:
+        if token is not None and not self._plan.open:
             ensure_cookie_key(state)
-            variables |= {
-                "FAIRLEAD_AUTH_MODE": "token",
-                "FAIRLEAD_AUTH_KEYS_FILE": str(state.keys),
-                "FAIRLEAD_AUTH_COOKIE_KEY_FILE": str(state.cookie_key),
-            }
+            variables["FAIRLEAD_AUTH_COOKIE_KEY_FILE"] = str(state.cookie_key)
         return variables
+
+    def _auth_variables(self, state: StateDirectory, token: str | None) -> dict[str, str]:
+        if self._plan.open:
+            return {"FAIRLEAD_AUTH_MODE": "open", "FAIRLEAD_GATEWAY_HOST": LOOPBACK}
+        if token is not None:
+            return {"FAIRLEAD_AUTH_MODE": "token", "FAIRLEAD_AUTH_KEYS_FILE": str(state.keys)}
+        return {}
 
     async def _start_services(self, context: services.ServiceContext, forks: ForkClient) -> int:
         """Start every service. The answer is the operations port of the one that serves HTTP."""

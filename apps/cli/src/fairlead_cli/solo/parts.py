@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, cast
 from starlette.applications import Starlette
 
 import fairlead_gateway.app
+import fairlead_hooks.app
 import fairlead_ingest.app
 import fairlead_projector.app
 import fairlead_runner.app
@@ -15,6 +16,7 @@ from fairlead_cli.solo.settings_variable import SETTINGS_VARIABLE
 from fairlead_eventlog.grants.services import ServiceIdentity
 from fairlead_eventlog.jetstream.local_requests import LocalRequests, LocalResponders
 from fairlead_gateway.settings import GatewaySettings
+from fairlead_hooks.settings import HooksSettings
 from fairlead_ingest.settings import IngestSettings
 from fairlead_projector.settings import ProjectorSettings
 from fairlead_runner.settings import RunnerSettings
@@ -30,6 +32,7 @@ PARTS: Final[Mapping[ServiceIdentity, Build]] = {
     ),
     "tools": lambda config, local: fairlead_tools.app.build(ToolsSettings(config), local),
     "runner": lambda config, local: fairlead_runner.app.build(RunnerSettings(config), local),
+    "hooks": lambda config, local: fairlead_hooks.app.build(HooksSettings(config), local),
     "gateway": lambda config, local: fairlead_gateway.app.build(GatewaySettings.of(config), local),
 }
 

@@ -23,7 +23,10 @@ from fairlead_cli.embedded.launcher import PR_SET_PDEATHSIG
 
 # What the services import when they start, and what they import only when they run.
 PRELOADED: Final = (
-    *(f"fairlead_{name}.app" for name in ("ingest", "projector", "tools", "runner", "gateway")),
+    *(
+        f"fairlead_{name}.app"
+        for name in ("ingest", "projector", "tools", "runner", "gateway", "hooks")
+    ),
     "fairlead_cli.commands.stack.sim",
     *("uvloop", "uvicorn.lifespan.on", "uvicorn.loops.uvloop"),
 )
