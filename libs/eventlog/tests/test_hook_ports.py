@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import RecordChanged
-from fairlead_eventlog.feed_ports import FeedFilter
+from fairlead_eventlog.feed.consumer_ports import FeedFilter
 from fairlead_eventlog.ports import FeedItem, Job
 from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects

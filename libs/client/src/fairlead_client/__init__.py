@@ -21,7 +21,7 @@ from fairlead_client.nats_login import NatsLogin
 from fairlead_client.prompt_answer import PromptAnswer
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.sync_client.client import Fairlead
-from fairlead_client.webhooks import SignatureInvalid, WebhookDelivery, verify_webhook
+from fairlead_client.webhooks.verification import SignatureInvalid, WebhookDelivery, verify_webhook
 from fairlead_schema.errors import Refused
 
 __all__ = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fairlead_eventlog.condition.operations import OperationsReader
 from fairlead_eventlog.condition.stream_sizes import StreamSizes
 from fairlead_eventlog.condition.waiting_work import WaitingWork
-from fairlead_eventlog.feed_ports import FeedConsumers
+from fairlead_eventlog.feed.consumer_ports import FeedConsumers
 from fairlead_eventlog.ports import (
     ClientConsumers,
     DeadLetters,

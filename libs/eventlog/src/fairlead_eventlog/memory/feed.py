@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from fairlead_eventlog.errors import AppendConflict, ConsumerMissing
-from fairlead_eventlog.feed_ports import FeedFilter, FeedMessage
+from fairlead_eventlog.feed.consumer_ports import FeedFilter, FeedMessage
 from fairlead_eventlog.memory.work_queues import MemoryQueue
 from fairlead_eventlog.ports import FeedItem, FeedState, Job
 from fairlead_eventlog.slots import Slots

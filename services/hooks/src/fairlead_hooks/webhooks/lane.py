@@ -12,7 +12,7 @@ import orjson
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.feed_ports import FeedFilter
+from fairlead_eventlog.feed.consumer_ports import FeedFilter
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.slots import Slots
 from fairlead_hooks import metrics

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from fairlead_eventlog.feed_ports import FeedFilter, FeedMessage
+from fairlead_eventlog.feed.consumer_ports import FeedFilter, FeedMessage
 from fairlead_eventlog.jetstream.link import NO_CONSUMER, NatsLink, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWorkQueues
 from fairlead_eventlog.ports import Job

@@ -1,0 +1,1 @@
+"""For receivers of webhooks."""

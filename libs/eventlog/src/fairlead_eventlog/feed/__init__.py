@@ -1,0 +1,1 @@
+"""The feed, as services read it."""
