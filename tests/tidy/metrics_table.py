@@ -21,6 +21,7 @@ MODULES: Final = {
     "fairlead_service.quota_metrics": "ingest, runner, tools",
     "fairlead_gateway.http.access_log": "gateway",
     "fairlead_gateway.http.principal_limits": "gateway",
+    "fairlead_hooks.metrics": "hooks",
     "fairlead_ingest.metrics": "ingest",
     "fairlead_runner.metrics": "runner",
     "fairlead_projector.metrics": "projector",
