@@ -9,8 +9,8 @@ from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.hooks import schedules, webhooks
 from fairlead_ingest.verbs.hooks.purge import purge
-from fairlead_schema.commands.schedules import ChangeSchedule, CreateSchedule, ListSchedules
-from fairlead_schema.commands.webhooks import (
+from fairlead_schema.commands.hooks.schedules import ChangeSchedule, CreateSchedule, ListSchedules
+from fairlead_schema.commands.hooks.webhooks import (
     ChangeWebhook,
     CreateWebhook,
     ListWebhooks,

@@ -10,7 +10,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_hooks.settings import HooksSettings
 from fairlead_hooks.webhooks.post import post_event
 from fairlead_schema import subjects
-from fairlead_schema.commands.webhooks import (
+from fairlead_schema.commands.hooks.webhooks import (
     DeliveryOutcome,
     RedeliverEvent,
     UndeliveredEvents,

@@ -7,7 +7,7 @@ from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput, validate
 from fairlead_gateway.log.commands import send_command
 from fairlead_schema.commands.answer import CommandAnswer
-from fairlead_schema.commands.schedules import (
+from fairlead_schema.commands.hooks.schedules import (
     ChangeSchedule,
     ChangeScheduleBody,
     CreateSchedule,
@@ -16,7 +16,7 @@ from fairlead_schema.commands.schedules import (
     ScheduleQuery,
     Schedules,
 )
-from fairlead_schema.commands.webhooks import HookRemoved
+from fairlead_schema.commands.hooks.webhooks import HookRemoved
 from fairlead_schema.errors import (
     Conflict,
     LimitReached,

@@ -7,7 +7,7 @@ from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput, validate
 from fairlead_gateway.log.commands import send_command
 from fairlead_schema.commands.answer import CommandAnswer
-from fairlead_schema.commands.webhooks import (
+from fairlead_schema.commands.hooks.webhooks import (
     ChangeWebhook,
     ChangeWebhookBody,
     CreateWebhook,

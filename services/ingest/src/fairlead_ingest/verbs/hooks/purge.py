@@ -1,7 +1,7 @@
 """`hook.purge`: remove every webhook and every schedule of a tenant."""
 
 from fairlead_ingest.command_context import ContextDep
-from fairlead_schema.commands.webhooks import HooksPurged, PurgeHooks
+from fairlead_schema.commands.hooks.webhooks import HooksPurged, PurgeHooks
 from fairlead_service.audit import audit_command
 from fairlead_service.rpc.server import TenantParam
 

@@ -9,7 +9,7 @@ from fairlead_ingest.verbs.hooks.records import (
     read_record,
 )
 from fairlead_ingest.verbs.profile.create import check_agent, check_model
-from fairlead_schema.commands.schedules import (
+from fairlead_schema.commands.hooks.schedules import (
     ChangeSchedule,
     CreateSchedule,
     ListSchedules,
@@ -17,7 +17,7 @@ from fairlead_schema.commands.schedules import (
     ScheduleQuery,
     Schedules,
 )
-from fairlead_schema.commands.webhooks import HookRemoved
+from fairlead_schema.commands.hooks.webhooks import HookRemoved
 from fairlead_schema.errors import InvalidRequest, LimitReached, ScheduleNotFound
 from fairlead_schema.identity.restrictions import Restrictions
 from fairlead_schema.ids import ScheduleId, TenantId

@@ -10,7 +10,7 @@ from fairlead_ingest.verbs.hooks.records import (
     read_all,
     read_record,
 )
-from fairlead_schema.commands.webhooks import (
+from fairlead_schema.commands.hooks.webhooks import (
     SECRETS_MAX,
     ChangeWebhook,
     CreateWebhook,

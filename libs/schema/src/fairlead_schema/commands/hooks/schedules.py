@@ -5,8 +5,8 @@ from typing import Annotated, Final, Self, TypeAlias
 from pydantic import Field, StringConstraints, model_validator
 
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.commands.hooks.webhooks import HookName
 from fairlead_schema.commands.session import AgentName
-from fairlead_schema.commands.webhooks import HookName
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import ScheduleId
 from fairlead_schema.location import LocationRef
