@@ -8,6 +8,7 @@ from statistics import median
 from typing import Final
 
 from fairlead_cli.bench.cost.idleness import total_ms, wait_until_idle
+from fairlead_cli.bench.load_connection import LoadConnection
 from fairlead_cli.bench.measurement import ROUNDS, Timing, summarise
 from fairlead_cli.bench.turns import Listener, open_listener
 from fairlead_cli.embedded.configuration import SIM
@@ -47,7 +48,9 @@ async def compare_sessions(
         for _round in range(ROUNDS):
             for listener, turns in measured:
                 await wait_until_idle(stack)
-                await _measure(stack, listener, turns, max(TURNS_MIN, each // ROUNDS))
+                # The gateway may close a connection that was idle for so long.
+                async with LoadConnection.open(stack.http_with_key) as listener.poster:
+                    await _measure(stack, listener, turns, max(TURNS_MIN, each // ROUNDS))
         return [turns for _listener, turns in measured]
 
 
