@@ -174,7 +174,7 @@ async def _measure(
         stack.state.root, count=max(500, int(5000 * scale))
     )
     progress("projection")
-    await projection.lengthen_log(eventlog, events_each=max(500, int(4000 * scale)))
+    await projection.lengthen_log(eventlog, events_each=max(2000, int(4000 * scale)))
     await wait_until_idle(stack)
     await _measure_projection(results, stack, eventlog)
     results.figures |= _memory(stack)

@@ -65,7 +65,7 @@ async def rebuild(
         ours, *theirs = divide_shards(work, 1 + count)
         if staffing is not None:
             crew.begin([WorkerJob(dsn, staffing.nats, part, reader) for part in theirs])
-        async with replay_shards(dsn, eventlog, ours, reader=reader):
+        async with replay_shards(dsn, eventlog, ours, reader=reader, alone=not theirs):
             await _wait_until_projected(connection, ends, progress, crew)
             await connection.execute(query("sync_checkpoints"))
 

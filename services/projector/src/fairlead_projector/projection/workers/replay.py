@@ -20,30 +20,33 @@ from fairlead_service.supervise import cancel_and_wait
 LIMITS: Final = BatchLimits(commits_max=2_000)
 # While Postgres works for one group, this process decodes and folds for the other.
 GROUPS: Final = 2
+# Several processes keep the cores busy without that, and larger transactions cost less.
+CREW_LIMITS: Final = BatchLimits(commits_max=4_000)
 # A batch makes many small values without cycles. Frequent collection takes a fifth of the time.
 COLLECT_AFTER: Final = (500_000, 10, 10)
 
 
 @asynccontextmanager
 async def replay_shards(
-    dsn: str, eventlog: EventLog, shards: Sequence[int], *, reader: str
+    dsn: str, eventlog: EventLog, shards: Sequence[int], *, reader: str, alone: bool
 ) -> AsyncIterator[None]:
-    """Replay these shards during the block."""
+    """Replay these shards during the block, alone or beside other processes."""
+    limits, count = (LIMITS, GROUPS) if alone else (CREW_LIMITS, 1)
     # The first projection has stored the dead letters already.
     replay = replace(eventlog, dead_letters=_DiscardedLetters())
     share, complaints = ShardShare(), Complaints()
-    options = ReadOptions(LIMITS.commits_max, reader=reader)
+    options = ReadOptions(limits.commits_max, reader=reader)
     async with AsyncExitStack() as stack:
         stack.enter_context(_seldom_collected())
         groups = [
-            await stack.enter_async_context(ShardGroup(dsn, replay, LIMITS, synced=False))
-            for _number in range(GROUPS)
+            await stack.enter_async_context(ShardGroup(dsn, replay, limits, synced=False))
+            for _number in range(count)
         ]
         tasks = [
             asyncio.create_task(
                 keep_running(
                     f"shard {shard}",
-                    partial(project_shard, shard, groups[place % GROUPS], share, options=options),
+                    partial(project_shard, shard, groups[place % count], share, options=options),
                     complaints,
                 )
             )

@@ -18,7 +18,7 @@ async def work(job: WorkerJob) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     async with (
         connect(job.nats, name="fairlead-rebuild") as eventlog,
-        replay_shards(job.dsn, eventlog, job.shards, reader=job.reader),
+        replay_shards(job.dsn, eventlog, job.shards, reader=job.reader, alone=False),
     ):
         await orders.read()
 
