@@ -1,5 +1,6 @@
 """The runner asks for attachments before a prompt becomes history, and keeps what it got."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,12 @@ from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_runner.turn.attachment_reader import AttachmentReader, AttachmentsUnavailable
 from fairlead_schema import subjects
 from fairlead_schema.attachments.request import TakeAttachments
-from fairlead_schema.events import SessionCreated
+from fairlead_schema.events import (
+    InterruptRequested,
+    PromptAdmitted,
+    SessionCreated,
+    SessionMoved,
+)
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt, PromptFile
 from fairlead_schema.record import LEVEL_NEWEST, Recorded
@@ -19,6 +25,7 @@ from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.inbox import PendingInput
 from fairlead_session.state.session import Session
 from fairlead_testing.images import PNG, data_uri
+from services.runner.tests.conftest import World
 
 AT = Address("default", "ses_1")
 FILES = (
@@ -106,3 +113,51 @@ async def test_before_the_level_is_finalised_nothing_is_taken(eventlog: EventLog
     assert await AttachmentReader(older, pool="default").take(AT, session(), "build", (item,)) == (
         item,
     )
+
+
+async def test_another_agent_or_location_takes_anew(eventlog: EventLog) -> None:
+    """P-23: what one agent may read in one place says nothing about another."""
+    asked = serve(eventlog, "first", "second", "third")
+    reader, item = AttachmentReader(eventlog, pool="default"), pending(*FILES)
+    moved = evolve(
+        session(), Recorded("evt_2", 2, 2, SessionMoved(location=LocationRef(directory="/there")))
+    )
+
+    await reader.take(AT, session(), "build", (item,))
+    await reader.take(AT, session(), "plan", (item,))
+    await reader.take(AT, moved, "plan", (item,))
+
+    assert [(each.agent, each.location.directory) for each in asked] == [
+        ("build", "/w"),
+        ("plan", "/w"),
+        ("plan", "/there"),
+    ]
+
+
+async def test_an_interrupt_while_attachments_are_taken_ends_it_at_once(world: World) -> None:
+    """A page may take half a minute. A prompt meanwhile does not begin it again."""
+    asked, asks = asyncio.Event(), 0
+
+    async def answer(_body: bytes) -> bytes:
+        nonlocal asks
+        asks += 1
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError("never answered")
+
+    await world.eventlog.status.finalise(LEVEL_NEWEST)
+    assert isinstance(world.eventlog.requests, MemoryRequests)
+    world.eventlog.requests.answerers[subjects.attach("default")] = answer
+    prompt = Prompt(text="see", files=FILES[1:])
+    await world.write(PromptAdmitted(message_id="msg_1", prompt=prompt, delivery="steer"))
+
+    draining = asyncio.create_task(world.drain())
+    await asyncio.wait_for(asked.wait(), 5)
+    await world.write(PromptAdmitted(message_id="msg_2", prompt=prompt, delivery="queue"))
+    await asyncio.sleep(0.3)
+    assert not draining.done()
+    await world.write(InterruptRequested())
+    await asyncio.wait_for(draining, 5)
+
+    assert asks == 1
+    assert world.provider.requests == []

@@ -153,15 +153,16 @@ class StagedWriter:
                     return
             self._adopt(await self._session_writer.read(self.at, base=self._versioned, reach=reach))
 
-    async def find_news(self) -> bool:
-        """Whether others have written: the staged events are then dropped, and else they stay."""
+    async def find_news(self) -> Versioned[Session] | None:
+        """The session if others have written to it. The staged events stay as they are."""
         async with self._session_writer.lock(self.at):
             before, reach = self._versioned, self._expected_position
             newer = await self._session_writer.read(self.at, base=before, reach=reach)
-            if newer.head == before.head:
-                return False
-            self._adopt(newer)
-            return True
+            return None if newer.head == before.head else newer
+
+    def adopt(self, newer: Versioned[Session]) -> None:
+        """Go on from a newer session, and drop the staged events."""
+        self._adopt(newer)
 
     async def reload_confirmed(self) -> None:
         """Read the session up to the leader's end of the log, and drop the staged events."""

@@ -1,7 +1,7 @@
 """Asks the tools service for the content that attachments name, before a prompt becomes history."""
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
@@ -9,6 +9,7 @@ from fairlead_schema import subjects
 from fairlead_schema.attachments.request import TakeAttachments, TakenAttachments
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.ids import MessageId
+from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import LEVEL_OF_ATTACHMENTS
 from fairlead_schema.subjects import Address
@@ -25,28 +26,44 @@ class AttachmentsUnavailable(Exception):
     """The tools service did not take the attachments. The session rests, and tries again."""
 
 
+class TakenFor(NamedTuple):
+    """For what content was taken. Another agent may not read it, another location has other files."""
+
+    prompt: Prompt
+    agent: str
+    location: LocationRef
+
+
 class AttachmentReader:
     """Takes the attachments of one drain. What was taken stays the same until it is in the log."""
 
     def __init__(self, eventlog: EventLog, *, pool: str) -> None:
         self._eventlog = eventlog
         self._subject = subjects.attach(pool)
-        self._taken: dict[MessageId, tuple[Prompt, Prompt]] = {}
+        self._taken: dict[MessageId, tuple[TakenFor, Prompt]] = {}
+
+    def has_to_ask(self, inputs: tuple[PendingInput, ...]) -> bool:
+        """Whether an attachment of the inputs lies elsewhere."""
+        files = (file for item in inputs for file in item.prompt.files or ())
+        is_ready = self._eventlog.status.current.level >= LEVEL_OF_ATTACHMENTS
+        return is_ready and any(map(needs_content, files))
 
     async def take(
         self, at: Address, session: Session, agent: str, inputs: tuple[PendingInput, ...]
     ) -> tuple[PendingInput, ...]:
         """The inputs with the content of their attachments. Raises AttachmentsUnavailable."""
-        if self._eventlog.status.current.level < LEVEL_OF_ATTACHMENTS:
+        if not self.has_to_ask(inputs):
             return inputs
+        assert session.profile is not None, "a session that drains was created"
         taken: list[PendingInput] = []
         for item in inputs:
             if not any(map(needs_content, item.prompt.files or ())):
                 taken.append(item)
                 continue
             known = self._taken.get(item.message_id)
-            if known is None or known[0] != item.prompt:
-                known = (item.prompt, await self._ask(at, session, agent, item.prompt))
+            wanted = TakenFor(item.prompt, agent, session.profile.location)
+            if known is None or known[0] != wanted:
+                known = (wanted, await self._ask(at, session, agent, item.prompt))
                 self._taken[item.message_id] = known
             taken.append(replace(item, prompt=known[1]))
         return tuple(taken)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from fairlead_runner.drain.fresh_decision import wait_while_fresh
+from fairlead_runner.drain.fresh_decision import is_stopped, wait_while_fresh
 from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
 from fairlead_runner.runner_context import RunnerContext
@@ -22,6 +22,7 @@ from fairlead_session.input.options import activity_after, choose_profile, selec
 from fairlead_session.instructions.prompt_texts import missing_tools
 from fairlead_session.next_move import TakeTurn
 from fairlead_session.state.activity import Activity
+from fairlead_session.state.inbox import PendingInput
 from fairlead_session.state.session import Session
 from fairlead_session.structured.contract import OutputContract
 from fairlead_session.turn.boundary import TurnIds, dispatch, prepare_turn
@@ -79,7 +80,7 @@ class Boundary:
         offer, notes = self._offer(move, target, seen)
         turn_ids = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
         known = self._context.lowered_histories.get(writer.at)
-        inputs = await self._attachments.take(writer.at, chosen, target.agent, move.inputs)
+        inputs = await self._take_attachments(chosen, target.agent, move.inputs)
         writer.stage(*prepare_turn(writer.session, inputs, sample, turn_ids, known, notes=notes))
         fitting = fit(
             writer.session,
@@ -115,6 +116,15 @@ class Boundary:
         await writer.commit()
         PRUNINGS.inc(fitting.pruned is not None)
         return PreparedRequest(offer, request, cached)
+
+    async def _take_attachments(
+        self, session: Session, agent: str, inputs: tuple[PendingInput, ...]
+    ) -> tuple[PendingInput, ...]:
+        """The inputs with what their attachments name. Only a stop ends it: what is taken is kept."""
+        if not self._attachments.has_to_ask(inputs):
+            return inputs
+        taking = self._attachments.take(self._writer.at, session, agent, inputs)
+        return await wait_while_fresh(taking, self._writer, self._nudged, ends=is_stopped)
 
     async def _transform(self, fitting: FittingRequest, target: ModelTarget) -> TransformedRequest:
         """The request after the transforms of its tenant. Without any nothing is built or asked.
