@@ -26,6 +26,7 @@ MODULES: Final = {
     "fairlead_runner.metrics": "runner",
     "fairlead_projector.metrics": "projector",
     "fairlead_tools.metrics": "tools",
+    "fairlead_cli.audit.metrics": "`fairlead audit`",
 }
 HEAD: Final = """\
 # Metrics

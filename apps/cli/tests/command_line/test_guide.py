@@ -14,7 +14,7 @@ from fairlead_cli.command_line.exit_codes import MEANINGS
 
 ROOT = Path(__file__).parents[4]
 GUIDE = (ROOT / "docs/guide/cli.md").read_text()
-WITHOUT_JSON = {"acp", "bench", "chat", "completion", "demo", "nats-callout"}
+WITHOUT_JSON = {"acp", "audit", "bench", "chat", "completion", "demo", "nats-callout"}
 
 
 def rows(heading: str) -> list[str]:

@@ -40,7 +40,7 @@ COMMANDS: Final = {
     "token": CommandEntry("stack.token", "create, list and revoke keys for the HTTP API"),
     "doctor": CommandEntry("stack.doctor", "check this machine and say how to repair it"),
     "secrets": CommandEntry(
-        "stack.secrets", "make the keys, certificates and passwords of a deployment"
+        "operations.secrets", "make the keys, certificates and passwords of a deployment"
     ),
     "provision": CommandEntry("stack.provision", "create or update the streams"),
     "nats-callout": CommandEntry(
@@ -50,6 +50,9 @@ COMMANDS: Final = {
     "rebuild": CommandEntry("stack.rebuild", "drop the read models and rebuild them from the log"),
     "verify": CommandEntry(
         "stack.verify", "check the log: all sessions, one session, or an exported file"
+    ),
+    "audit": CommandEntry(
+        "operations.audit", "verify the live log for ever, and count what breaks a rule"
     ),
     "quota": CommandEntry("stack.quota", "show what a tenant uses of each of its quotas"),
     "bench": CommandEntry("stack.bench", "measure throughput and latency"),

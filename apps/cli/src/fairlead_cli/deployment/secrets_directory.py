@@ -15,7 +15,7 @@ from fairlead_cli.deployment.certificates import Authority, needs_renewal
 from fairlead_cli.embedded.postgres.access import PostgresAccess, generate_password
 from fairlead_cli.embedded.private_files import make_private_directory, write_private
 from fairlead_cli.nats_keys import KeyChanges, write_keys
-from fairlead_cli.options.stack import DEFAULT_DATABASE
+from fairlead_cli.options.operations import DEFAULT_DATABASE
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
 from fairlead_projector.roles import GATEWAY, MIGRATOR, PROJECTOR

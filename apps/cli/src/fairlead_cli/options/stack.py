@@ -12,7 +12,6 @@ from fairlead_schema.identity.scopes import ROLES, SCOPES
 from fairlead_service.presets.preset import PRESETS
 
 DEFAULT_TENANT: Final = "default"
-DEFAULT_DATABASE: Final = "postgres:5432/fairlead"
 # Addresses hold passwords, so they come from variables and never from the command line.
 ADMIN_VARIABLE: Final = "FAIRLEAD_DSN_ADMIN"
 ROLE_VARIABLES: Final = (
@@ -109,24 +108,6 @@ def doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--monitor", metavar="URL", help="nats-server's monitoring address")
     add_json(parser, "one line of JSON per finding")
     add_config(parser)
-
-
-def secrets(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", type=Path, help="one directory for each process is made here")
-    parser.add_argument(
-        "--nats-host",
-        action="append",
-        metavar="NAME",
-        help="a name of the nats-servers in their certificate; repeatable;"
-        " default: the names of the shipped compose and Kubernetes files",
-    )
-    parser.add_argument(
-        "--database",
-        default=DEFAULT_DATABASE,
-        metavar="HOST:PORT/NAME",
-        help=f"where the services find Postgres; default: {DEFAULT_DATABASE}",
-    )
-    add_json(parser, "one line of JSON per change")
 
 
 def provision(parser: argparse.ArgumentParser) -> None:

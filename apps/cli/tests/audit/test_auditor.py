@@ -1,0 +1,144 @@
+"""The auditor: a live log that keeps the rules is silent, and one that breaks a rule is named."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from prometheus_client import REGISTRY
+
+from fairlead_cli.audit.auditor import Auditor
+from fairlead_cli.audit.process import LogFollower
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.memory.eventlog import memory_eventlog
+from fairlead_eventlog.ports import START, Head, LogEntry
+from fairlead_schema.events import (
+    ExecutionClaimed,
+    PromptAdmitted,
+    PromptPromoted,
+    SessionCreated,
+    SessionEvent,
+)
+from fairlead_schema.location import LocationRef
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.record import Draft, decode
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+
+AT = Address("default", "ses_audit")
+HELLO = Prompt(text="hello")
+CREATED = SessionCreated(
+    title="A session", project_id="prj_1", location=LocationRef(directory="/work")
+)
+PROMOTED = PromptPromoted(message_id="msg_1", prompt=HELLO, created=0)
+LIFE = (
+    CREATED,
+    PromptAdmitted(message_id="msg_1", prompt=HELLO, delivery="steer"),
+    ExecutionClaimed(generation=1, runner="run_a"),
+    PROMOTED,
+)
+
+
+async def write(eventlog: EventLog, at: Address, events: Sequence[SessionEvent]) -> list[LogEntry]:
+    """Append the events, one commit each; the answer is the entries of the log."""
+    head: Head = START
+    for event in events:
+        draft = Draft(ids.event_id(), 1, event)
+        head = (await eventlog.log.append(at, ids.commit_id(), (draft,), after=head)).head
+    return [entry async for entry in eventlog.shards.session_entries(at, after=0)]
+
+
+def violations_of(rule: str) -> float:
+    return REGISTRY.get_sample_value("fairlead_audit_violations_total", {"rule": rule}) or 0.0
+
+
+async def test_a_life_that_keeps_the_rules_is_silent(caplog: pytest.LogCaptureFixture) -> None:
+    eventlog = memory_eventlog()
+    auditor = Auditor(eventlog)
+
+    found = [await auditor.add(entry) for entry in await write(eventlog, AT, LIFE)]
+
+    assert found == [[], [], [], []]
+    assert caplog.records == []
+
+
+async def test_a_prompt_that_is_promoted_twice_is_named_with_its_session(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    eventlog = memory_eventlog()
+    entries = await write(eventlog, AT, (*LIFE, PROMOTED))
+    auditor = Auditor(eventlog)
+
+    found = [await auditor.add(entry) for entry in entries]
+
+    [violation] = found[-1]
+    [line] = caplog.records
+    assert vars(line)["session_id"] == AT.session_id
+    assert vars(line)["rule"] == violation.rule
+    assert violations_of(violation.rule) >= 1
+
+
+async def test_an_auditor_that_begins_in_the_middle_knows_what_came_before() -> None:
+    """A session that it does not hold is read from its beginning, and old violations are not counted again."""
+    eventlog = memory_eventlog()
+    entries = await write(eventlog, AT, (*LIFE, PROMOTED, PROMOTED))
+
+    found = await Auditor(eventlog).add(entries[-1])
+
+    assert len(found) == 1
+
+
+async def test_an_entry_that_comes_again_breaks_no_rule() -> None:
+    eventlog = memory_eventlog()
+    entries = await write(eventlog, AT, LIFE)
+    auditor = Auditor(eventlog)
+
+    found = [await auditor.add(entry) for entry in (*entries, *entries)]
+
+    assert not any(found)
+
+
+async def test_memory_is_bounded_and_a_forgotten_session_is_read_again() -> None:
+    eventlog = memory_eventlog()
+    others = [Address("default", f"ses_{number}") for number in range(5)]
+    auditor = Auditor(eventlog, sessions_max=2)
+    first = await write(eventlog, AT, LIFE)
+    for entry in first[:-1]:
+        await auditor.add(entry)
+
+    for other in others:
+        for entry in await write(eventlog, other, LIFE):
+            await auditor.add(entry)
+    found = await auditor.add(first[-1])
+
+    assert found == []
+    assert REGISTRY.get_sample_value("fairlead_audit_sessions_held") == 2
+
+
+async def test_a_changed_word_is_a_violation() -> None:
+    eventlog = memory_eventlog()
+    [entry] = await write(eventlog, AT, LIFE[:1])
+    title = decode(entry.payload).events[0].event
+    assert title == CREATED
+    changed = entry._replace(payload=entry.payload.replace(b"session.created", b"session.cheated"))
+
+    found = await Auditor(eventlog).add(changed)
+
+    assert found
+
+
+async def test_a_follower_verifies_every_shard_from_where_it_stopped() -> None:
+    eventlog = memory_eventlog()
+    follower = LogFollower(eventlog, Auditor(eventlog))
+    before = REGISTRY.get_sample_value("fairlead_audit_commits_total") or 0.0
+    for number in range(8):
+        await write(eventlog, Address("default", f"ses_{number}"), LIFE)
+
+    tasks = follower.start()
+    try:
+        async with asyncio.timeout(30):
+            while (REGISTRY.get_sample_value("fairlead_audit_commits_total") or 0) < before + 32:
+                await asyncio.sleep(0.01)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
