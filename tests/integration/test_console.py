@@ -61,11 +61,17 @@ async def browser() -> AsyncIterator[Browser]:
         yield running
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def signed_in(up: Stack, browser: Browser) -> Any:  # noqa: ANN401 - cookies and storage
+    async with open_console(up, browser) as console:
+        await console.sign_in()
+        return await console.context.storage_state()
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def console(up: Stack, browser: Browser) -> AsyncIterator[Console]:
-    async with open_console(up, browser) as signed_in:
-        await signed_in.sign_in()
-        yield signed_in
+async def console(up: Stack, browser: Browser, signed_in: Any) -> AsyncIterator[Console]:  # noqa: ANN401
+    async with open_console(up, browser, storage_state=signed_in) as console:
+        yield console
 
 
 async def start(up: Stack, prompt: str, *, title: str = "A session") -> str:
@@ -152,13 +158,15 @@ async def test_pending_input_is_steered_queued_edited_and_cancelled(
 
 
 async def test_a_permission_is_answered_in_two_browsers_at_once_and_counts_once(
-    up: Stack, browser: Browser, console: Console
+    up: Stack,
+    browser: Browser,
+    console: Console,
+    signed_in: Any,  # noqa: ANN401
 ) -> None:
     session_id = await start(
         up, f"Go [[sim: {call('bash', command='echo one')} ; answer=done]]", title="Needs a yes"
     )
-    async with open_console(up, browser) as other:
-        await other.sign_in()
+    async with open_console(up, browser, storage_state=signed_in) as other:
         await other.page.goto(f"{other.address}/asks")
         card = other.page.locator(".ask", has_text="echo one")
         await expect(card).to_contain_text("Needs a yes")
@@ -167,10 +175,12 @@ async def test_a_permission_is_answered_in_two_browsers_at_once_and_counts_once(
         await expect(own).to_contain_text("Always would allow")
         await console.keep_picture("permission")
 
-        await asyncio.gather(
-            own.get_by_role("button", name="Approve once").click(),
-            card.get_by_role("button", name="Approve once").click(),
-        )
+        buttons = [
+            await place.get_by_role("button", name="Approve once").element_handle()
+            for place in (own, card)
+        ]
+        # Both click, even if the card of one is gone by then.
+        await asyncio.gather(*(button.evaluate("button => button.click()") for button in buttons))
 
         await expect(card).to_have_count(0)
         await expect(own).to_have_count(0)
@@ -220,7 +230,7 @@ async def test_a_question_is_answered(up: Stack, console: Console) -> None:
     session_id = await start(up, f"Go [[sim: {call('question', questions=questions)} ; answer=ok]]")
     await console.open(session_id)
     page = console.page
-    await page.get_by_text("SQLite").check()
+    await page.locator(".ask .option", has_text="SQLite").click()
     await console.keep_picture("question")
     await page.get_by_role("button", name="Answer").click()
 
@@ -261,7 +271,8 @@ async def test_nothing_hostile_breaks_the_page_or_runs(up: Stack, console: Conso
     await console.keep_picture("hostile")
 
     await send(up, session_id, "x" * 400_000)
-    await console.page.get_by_role("button", name="Reject", exact=True).click()
+    await page.get_by_role("button", name="Reject", exact=True).click()
+    await page.get_by_role("button", name="Resume").click()
     await expect(page.locator(".user", has_text="xxxx").first).to_be_visible()
     assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
 
@@ -273,6 +284,8 @@ async def test_everything_can_be_reached_by_keyboard(up: Stack, console: Console
         title="Find me by keys",
     )
     page = console.page
+    await page.goto(console.address)
+    await page.wait_for_selector(".session-row")
     await page.keyboard.press("Control+k")
     await page.keyboard.type("find me by")
     await expect(page.locator(".palette-entry.chosen")).to_contain_text("Find me by keys")
@@ -301,15 +314,18 @@ async def test_everything_can_be_reached_by_keyboard(up: Stack, console: Console
 
 
 async def test_a_phone_approves_answers_and_interrupts_with_one_thumb(
-    up: Stack, browser: Browser
+    up: Stack,
+    browser: Browser,
+    signed_in: Any,  # noqa: ANN401
 ) -> None:
     phone = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True}
     session_id = await start(
         up, f"Go [[sim: answer='{WORDS}' {call('bash', command='echo phone')} ; answer=done]]"
     )
-    async with open_console(up, browser, **phone) as console:
-        await console.sign_in()
+    async with open_console(up, browser, storage_state=signed_in, **phone) as console:
         page = console.page
+        await page.goto(console.address)
+        await page.wait_for_selector(".session-row")
         assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
         await console.keep_picture("phone-list")
         await console.open(session_id)

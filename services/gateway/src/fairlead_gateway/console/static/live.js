@@ -5,6 +5,9 @@ import { get } from "./api.js";
 import { StreamClient } from "./sse.js";
 
 const READ_AGAIN_MS = 200;
+/** The read models may be behind the stream: what changed is looked at again after these pauses. */
+const SECOND_LOOK_MS = 1500;
+const ACTIVE_LOOK_MS = 10_000;
 const IDS_MAX = 100;
 const ASK_EVENTS = new Set(["permission.v2.asked", "permission.v2.replied", "question.v2.asked", "question.v2.replied", "question.v2.rejected"]);
 
@@ -18,7 +21,9 @@ export class Live extends EventTarget {
     this.counts = { running: 0, waiting: 0, asks: 0, broken: 0 };
     this.connection = "waiting";
     this.dirty = new Set();
-    this.skewMs = 0;
+    this.later = new Map();
+    this.second = new Set();
+    this.told = new Map();
   }
 
   start() {
@@ -29,7 +34,7 @@ export class Live extends EventTarget {
       startAgain: () => {},
     });
     addEventListener("online", () => this.stream.hurry());
-    document.addEventListener("visibilitychange", () => document.hidden || this.stream.hurry());
+    setInterval(() => this.lookAtActive(), ACTIVE_LOOK_MS);
   }
 
   stop() {
@@ -57,10 +62,39 @@ export class Live extends EventTarget {
         this.fire("reconnected");
       } else if (event.data?.sessionID) {
         this.dirty.add(event.data.sessionID);
-        if (ASK_EVENTS.has(event.type)) this.refreshAsks();
+        if (ASK_EVENTS.has(event.type)) this.hearOfAsk(event);
         this.fire("event", event);
       }
     }
+    this.readSoon();
+  }
+
+  /** The stream knows of an ask before the read models do. */
+  hearOfAsk({ type, data }) {
+    if (!type.endsWith(".asked")) {
+      this.told.set(data.requestID, null);
+      this.asks = this.asks.filter((ask) => ask.request.id !== data.requestID);
+    } else {
+      const { timestamp, ...request } = data;
+      const session = this.sessions.get(data.sessionID);
+      const ask = { kind: type.startsWith("question") ? "question" : "permission", request, askedAt: timestamp, title: session?.title ?? "", directory: session?.location.directory ?? "", agent: session?.agent };
+      this.told.set(request.id, ask);
+      if (ask.title) this.asks = [ask, ...this.asks.filter((other) => other.request.id !== request.id)];
+    }
+    this.fire("asks");
+    this.refreshAsks();
+  }
+
+  /** What was read, corrected by what the stream has told since. */
+  mergeAsks(read) {
+    const known = new Set(read.map((ask) => ask.request.id));
+    for (const [id, ask] of this.told) if (known.has(id) === (ask !== null)) this.told.delete(id);
+    const missing = [...this.told.values()].filter((ask) => ask?.title);
+    return [...missing, ...read.filter((ask) => this.told.get(ask.request.id) !== null)];
+  }
+
+  lookAtActive() {
+    for (const [id, session] of this.sessions) if (["running", "queued", "waiting", "retrying"].includes(session.status.state) && this.isShown(id)) this.dirty.add(id);
     this.readSoon();
   }
 
@@ -76,7 +110,12 @@ export class Live extends EventTarget {
 
   async readDirty() {
     const ids = [...this.dirty].slice(0, IDS_MAX);
-    for (const id of ids) this.dirty.delete(id);
+    for (const id of ids) {
+      this.dirty.delete(id);
+      clearTimeout(this.later.get(id));
+      if (!this.second.has(id)) this.later.set(id, setTimeout(() => this.lookAgain(id), SECOND_LOOK_MS));
+      this.second.delete(id);
+    }
     try {
       const page = await get(`/api/session/overview?ids=${ids.map(encodeURIComponent).join(",")}`);
       const found = new Set(page.data.map((session) => session.id));
@@ -87,6 +126,13 @@ export class Live extends EventTarget {
       for (const id of ids) this.dirty.add(id);
     }
     this.timer = 0;
+    this.readSoon();
+  }
+
+  lookAgain(id) {
+    this.later.delete(id);
+    this.second.add(id);
+    this.dirty.add(id);
     this.readSoon();
   }
 
@@ -107,9 +153,10 @@ export class Live extends EventTarget {
     this.asksTimer = setTimeout(async () => {
       this.asksTimer = 0;
       try {
-        this.asks = (await get("/api/ask")).data;
+        this.asks = this.mergeAsks((await get("/api/ask")).data);
         this.asksKnown = true;
         this.fire("asks");
+        if (this.told.size) setTimeout(() => this.refreshAsks(), READ_AGAIN_MS);
       } catch {
         // The stream tells again.
       }

@@ -34,7 +34,7 @@ function go(path, { replace = false } = {}) {
 function route() {
   const path = location.pathname;
   const [match, tag, title] = findRoute(path);
-  document.title = `${title} · Fairlead`;
+  setTitle(title);
   for (const link of document.querySelectorAll("nav a")) {
     const here = link.getAttribute("href") === path || (path.startsWith("/s/") && link.getAttribute("href") === "/");
     if (here) link.setAttribute("aria-current", "page");
@@ -48,6 +48,13 @@ function route() {
   fill(main, next);
   announce(title);
 }
+
+/** The title of the page. What waits for people shows in every tab. */
+function setTitle(title) {
+  app.title = title;
+  document.title = `${live.counts.asks ? `(${live.counts.asks}) ` : ""}${title} · Fairlead`;
+}
+app.setTitle = setTitle;
 
 function findRoute(path) {
   for (const [pattern, tag, title] of ROUTES) {
@@ -148,6 +155,7 @@ function drawHead() {
   badge.textContent = asks > 99 ? "99+" : String(asks);
   badge.hidden = asks === 0;
   badge.setAttribute("aria-label", `${asks} waiting`);
+  setTitle(app.title ?? "Sessions");
   document.querySelector('nav a[href="/ops"]').hidden = !app.may("ops");
   const where = document.getElementById("connection");
   const words = { live: "Live", waiting: "Connecting…", "sign-in": "Signed out", forbidden: "Not allowed" }[live.connection] ?? "Offline";

@@ -61,6 +61,7 @@ export function afterRefusal(status) {
 }
 
 const SILENT_MS = 45_000;
+const HIDDEN_MS = 30_000;
 
 /**
  * Follows a stream for as long as it is not stopped. `handlers`:
@@ -76,11 +77,30 @@ export class StreamClient {
     this.attempt = 0;
     this.stopped = false;
     this.wake = null;
+    this.paused = false;
+    this.onVisibility = () => this.lookAtVisibility();
+    document.addEventListener("visibilitychange", this.onVisibility);
     this.run();
+  }
+
+  /** A page that nobody looks at gives its connection back after a while: browsers have few of them. */
+  lookAtVisibility() {
+    clearTimeout(this.hiding);
+    if (document.hidden) {
+      this.hiding = setTimeout(() => {
+        this.paused = true;
+        this.controller?.abort();
+      }, HIDDEN_MS);
+    } else {
+      this.paused = false;
+      this.hurry();
+    }
   }
 
   stop() {
     this.stopped = true;
+    clearTimeout(this.hiding);
+    document.removeEventListener("visibilitychange", this.onVisibility);
     this.controller?.abort();
     this.wake?.();
   }
@@ -100,8 +120,8 @@ export class StreamClient {
         this.handlers.state(outcome);
         return;
       }
-      const wait = backoffMs(this.attempt++, Math.random());
-      this.handlers.state("waiting", Date.now() + wait);
+      const wait = this.paused ? 2 ** 31 - 1 : backoffMs(this.attempt++, Math.random());
+      if (!this.paused) this.handlers.state("waiting", Date.now() + wait);
       await new Promise((resolve) => {
         this.wake = resolve;
         setTimeout(resolve, wait);

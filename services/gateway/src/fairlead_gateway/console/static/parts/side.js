@@ -1,6 +1,7 @@
 // The side of a session: why it moves or does not, what the model is told, the log, tasks, and use.
 
 import { get, sessionPath } from "../api.js";
+import { attempt } from "../dialog.js";
 import { button, fill, h, icon } from "../dom.js";
 import { formatAgo, formatClock, formatCost, formatCount, formatDate, formatDuration, promptTokens, totalTokens } from "../format.js";
 import { copyButton, plain } from "../prose.js";
@@ -83,7 +84,8 @@ export class SidePanel {
 
   drawEvents(state) {
     const wanted = this.eventFilter.toLowerCase();
-    const shown = state.events.filter((event) => !wanted || `${event.type} ${event.by ?? ""} ${event.seq}`.toLowerCase().includes(wanted)).slice(-200).reverse();
+    const all = [...(this.older ?? []), ...state.events];
+    const shown = all.filter((event) => !wanted || `${event.type} ${event.by ?? ""} ${event.seq}`.toLowerCase().includes(wanted)).slice(-(this.eventFloor ?? 200)).reverse();
     if (!this.eventList?.isConnected) {
       const field = h("input", { type: "search", placeholder: "Filter by type, who or number", "aria-label": "Filter events", value: this.eventFilter, oninput: () => {
         this.eventFilter = field.value;
@@ -97,7 +99,22 @@ export class SidePanel {
       const details = h("details.event", { ontoggle: () => details.open && !details.filled && (details.filled = details.append(plain(visibleText(JSON.stringify(event.data, null, 2).slice(0, 40_000)))) ?? true) },
         h("summary", h("span.number", String(event.seq)), h("code", event.type.replace("session.next.", "")), event.by ? h("span.dim", event.by) : null, h("time.dim", formatClock(event.data.timestamp))));
       return details;
-    }), shown.length ? null : h("p.dim", "No event fits."));
+    }), shown.length ? null : h("p.dim", "No event fits."), this.olderButton(all));
+  }
+
+  /** Events from before the page was opened come from the history. */
+  olderButton(all) {
+    const first = all[0]?.seq ?? this.read().state.seq + 1;
+    if (first <= 1) return null;
+    const more = button("Older events", { class: "link", onclick: () => attempt(more, async () => {
+      const page = await get(sessionPath(this.sessionID, `/history?after=${Math.max(0, first - 101)}&limit=100`));
+      const found = page.data.map((event) => ({ seq: event.durable.seq, type: event.type, data: event.data, by: event.metadata?.by })).filter((event) => event.seq < first);
+      this.older = [...found, ...(this.older ?? [])];
+      this.eventFloor = (this.eventFloor ?? 200) + 100;
+      this.drawn = undefined;
+      this.draw();
+    }) });
+    return more;
   }
 
   async drawTodos(state) {

@@ -118,7 +118,7 @@ export function fileContent(part, sessionID) {
   const image = h("img.preview", { alt: visibleText(name), loading: "lazy" });
   if (part.uri.startsWith(`data:${part.mime}`)) image.src = part.uri;
   else {
-    const stored = /^fairlead-attachment:\/\/?(att_[\w-]+)$/.exec(part.uri)?.[1] ?? /(att_[A-Za-z0-9_-]+)$/.exec(part.uri)?.[1];
+    const stored = /^fairlead-file:\/(fil_[0-9a-f]{64})$/.exec(part.uri)?.[1];
     if (!stored || !sessionID) return h("p.attached", icon("file"), visibleText(name));
     readObjectUrl(sessionPath(sessionID, `/attachment/${stored}`)).then((url) => (image.src = url)).catch(() => image.replaceWith(h("p.attached", icon("file"), `${name} is not stored any more`)));
   }

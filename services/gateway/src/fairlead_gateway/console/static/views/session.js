@@ -169,11 +169,11 @@ class SessionView extends HTMLElement {
   drawHead() {
     const session = this.app.live.sessions.get(this.sessionID);
     const { state } = this.store;
-    const title = this.titleText();
+    const title = this.titleText() || "…";
     const label = this.heading.firstElementChild;
     if (label.textContent !== visibleText(title)) {
       label.textContent = visibleText(title);
-      document.title = `${visibleText(title)} · Fairlead`;
+      this.app.setTitle(visibleText(title));
     }
     const status = this.store.status(session);
     const tone = stateTone(status);
