@@ -21,7 +21,7 @@ BANNED_MODULES = {"utils", "helpers", "common", "misc", "stuff"}
 KINDS = {
     ".mjs",  # The published client is a package for Node.
     *(".py", ".typed", ".sql", ".toml", ".lock", ".json", ".jsonl", ".sha256"),
-    *(".md", ".txt", ".html", ".css", ".js", ".svg"),
+    *(".md", ".txt", ".html", ".css", ".js", ".svg", ".png"),
     *(".yaml", ".conf", ".dockerignore"),
 }
 NAMES = {"Makefile", "Dockerfile", "LICENSE", ".gitignore", ".ci/run"}

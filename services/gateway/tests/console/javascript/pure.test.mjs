@@ -9,7 +9,7 @@ const { parseInline, parseMarkdown, safeTarget, stableEnd } = await load("markdo
 const { visibleText } = await load("visible.js");
 const { parsePatch } = await load("diff.js");
 const { sessionRows } = await load("session_rows.js");
-const { visibleRange } = await load("virtual.js").catch(() => ({}));
+const { offsetsOf, visibleRange } = await load("virtual.js");
 const { formatAgo, formatCost, formatCount, formatDuration, stateWords } = await load("format.js");
 const { emptySession, fold } = await load("fold.js");
 
@@ -98,11 +98,13 @@ test("what waits for a person stands on top, and filters hold", () => {
 });
 
 test("a list makes elements only for what is in sight", () => {
-  if (!visibleRange) return;
-  const heights = Array.from({ length: 10_000 }, () => 50);
-  assert.deepEqual(visibleRange(heights, 0, 500), { first: 0, last: 10, above: 0, below: 499_500 });
-  const middle = visibleRange(heights, 250_000, 250_500);
-  assert.equal(middle.above + 50 * (middle.last - middle.first) + middle.below, 500_000);
+  const offsets = offsetsOf(Array.from({ length: 10_000 }, () => 50));
+  assert.deepEqual(visibleRange(offsets, -900, 500), { first: 0, last: 10, above: 0, below: 499_500 });
+  const middle = visibleRange(offsets, 250_010, 250_500);
+  assert.deepEqual(middle, { first: 5000, last: 5010, above: 250_000, below: 249_500 });
+  assert.deepEqual(visibleRange(offsetsOf([]), 0, 500), { first: 0, last: 0, above: 0, below: 0 });
+  const end = visibleRange(offsets, 600_000, 700_000);
+  assert.equal(end.above + end.below, 500_000);
 });
 
 test("times, sums and states are words, also with a wrong clock", () => {

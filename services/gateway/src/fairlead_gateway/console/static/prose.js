@@ -4,6 +4,7 @@ import { button, h } from "./dom.js";
 import { parseMarkdown, stableEnd } from "./markdown.js";
 
 const SHOWN_MAX = 60_000;
+const TAIL_MAX = 4000;
 
 /** The elements of a markdown text. A very long text is cut, with a button for the rest. */
 export function prose(text) {
@@ -61,7 +62,14 @@ export class GrowingProse {
       for (const block of blocks(parseMarkdown(text.slice(this.stable, end)))) this.tail.before(block);
       this.stable = end;
     }
-    const open = text.slice(this.stable);
+    let open = text.slice(this.stable);
+    // A paragraph without an end is shown in parts, so that a new word never costs the whole of it.
+    while (open.length > TAIL_MAX && !/^ {0,3}(`{3}|~{3})/.test(open)) {
+      const cut = open.lastIndexOf(" ", TAIL_MAX / 2) + 1 || TAIL_MAX / 2;
+      for (const block of blocks(parseMarkdown(open.slice(0, cut)))) this.tail.before(block);
+      this.stable += cut;
+      open = open.slice(cut);
+    }
     if (open.length > SHOWN_MAX) this.tail.replaceChildren(h("pre.plain", `…${open.slice(-SHOWN_MAX / 4)}`));
     else this.tail.replaceChildren(...blocks(parseMarkdown(open)));
   }

@@ -2,17 +2,32 @@
 
 const AROUND_PX = 900;
 
-/** Where each item would be: the first and last one in sight, and the space before and after. Pure. */
-export function visibleRange(heights, top, bottom) {
-  let first = 0;
-  let above = 0;
-  while (first < heights.length && above + heights[first] < top) above += heights[first++];
+/** Where each item begins, and after the last one where it ends. Pure. */
+export function offsetsOf(heights) {
+  const offsets = new Float64Array(heights.length + 1);
+  for (let at = 0; at < heights.length; at += 1) offsets[at + 1] = offsets[at] + heights[at];
+  return offsets;
+}
+
+/** The items between two heights, and the space before and after them. Pure. */
+export function visibleRange(offsets, top, bottom) {
+  const count = offsets.length - 1;
+  const first = Math.max(0, Math.min(count, lastAtMost(offsets, Math.max(0, top))));
   let last = first;
-  let end = above;
-  while (last < heights.length && end < bottom) end += heights[last++];
-  let below = 0;
-  for (let at = last; at < heights.length; at += 1) below += heights[at];
-  return { first, last, above, below };
+  while (last < count && offsets[last] < bottom) last += 1;
+  return { first, last, above: offsets[first], below: offsets[count] - offsets[last] };
+}
+
+/** The last place whose offset is at most a height, by halving. */
+function lastAtMost(offsets, height) {
+  let low = 0;
+  let high = offsets.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (offsets[middle] <= height) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }
 
 /**
@@ -49,6 +64,7 @@ export class VirtualList {
 
   /** Show other items. `changed` are keys of items that look different. */
   set(items, changed) {
+    if (items !== this.items) this.offsets = null;
     this.items = items;
     if (changed) for (const key of changed) this.versions.set(key, (this.versions.get(key) ?? 0) + 1);
     this.layout(changed);
@@ -102,10 +118,12 @@ export class VirtualList {
       if (target === this.element) moved = true;
       else if (key !== undefined) {
         const height = borderBoxSize[0].blockSize;
-        if (height && Math.abs((this.heights.get(key) ?? -1) - height) > 0.5) {
-          this.heights.set(key, height);
-          moved = true;
-        }
+        const before = this.heights.get(key);
+        if (!height || Math.abs((before ?? -1) - height) <= 0.5) continue;
+        this.heights.set(key, height);
+        if (before === undefined && Math.abs(target.guessed - height) <= 0.5) continue;
+        this.offsets = null;
+        moved = true;
       }
     }
     if (moved) this.layout();
@@ -115,11 +133,11 @@ export class VirtualList {
     const view = this.element;
     if (!view.isConnected) return;
     const anchor = this.pinned ? null : this.findAnchor();
-    const heights = this.items.map((item) => this.heightOf(item));
+    this.offsets ??= offsetsOf(this.items.map((item) => this.heightOf(item)));
     const height = view.clientHeight;
     let top = view.scrollTop;
-    if (this.pinned) top = Math.max(0, heights.reduce((sum, one) => sum + one, 0) - height);
-    const range = visibleRange(heights, top - AROUND_PX, top + height + AROUND_PX);
+    if (this.pinned) top = Math.max(0, this.offsets.at(-1) - height);
+    const range = visibleRange(this.offsets, top - AROUND_PX, top + height + AROUND_PX);
     this.place(range, changed);
     if (this.pinned) view.scrollTop = view.scrollHeight;
     else if (anchor) {
@@ -163,6 +181,7 @@ export class VirtualList {
       if (!element) {
         element = this.render(item);
         element.dataset.key = key;
+        element.guessed = this.heightOf(item);
         this.sizes.observe(element);
       }
       element.version = version;

@@ -21,7 +21,7 @@ class AsksView extends HTMLElement {
       Enter: ["Open the session", () => this.current() && this.app.go(`/s/${this.current().request.sessionID}`)],
     };
     this.heading = h("p.dim");
-    fill(this, h("div.page-head", h("h1", "Inbox"), this.heading), this.empty, h("div.scroller.padded", this.place));
+    fill(this, h("div.page-head", h("h1", "Inbox"), this.heading), this.empty, h("div.scroller.padded", { tabindex: "0", role: "region", "aria-label": "Asks" }, this.place));
     this.listener = () => this.draw();
     live.addEventListener("asks", this.listener);
     live.refreshAsks();

@@ -10,7 +10,7 @@ const READ_AGAIN_MS = 3000;
 
 class OpsView extends HTMLElement {
   connectedCallback() {
-    this.body = h("div.scroller.padded");
+    this.body = h("div.scroller.padded", { tabindex: "0", role: "region", "aria-label": "Operations" });
     this.note = h("p.dim", { role: "status" }, "Reading…");
     fill(this, h("div.page-head", h("h1", "Operations"), this.note), this.body);
     this.read();
