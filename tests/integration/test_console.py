@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 from collections.abc import AsyncIterator
@@ -21,7 +22,13 @@ from fairlead_testing.console_browser import (
     open_browser,
     open_console,
 )
+from fairlead_testing.console_recording import record_session
 from fairlead_testing.stack import Stack, stack
+from services.gateway.tests.console.test_javascript import (
+    NODE,
+    RECORDINGS,
+    run_javascript_tests,
+)
 
 pytestmark = [
     pytest.mark.integration,
@@ -37,6 +44,20 @@ permissions = [
   { action = "read", resource = "*", effect = "allow" },
 ]
 """
+RECORDED = {
+    "tools": [
+        (
+            "Fix it [[sim: reasoning='The body subtracts.' answer='I look first.' chunks=6 delay_ms=2"
+            """ tool=read args='{"path":"README.md"}' tool=glob args='{"pattern":"*.md"}' ;"""
+            """ answer='Now **this**.' tool=read args='{"path":"missing.py"}' ; answer=Done. chunks=4]]"""
+        )
+    ],
+    "words": [
+        "Say it [[sim: answer='A few words:\n\n- one\n- two' chunks=20 delay_ms=3]]",
+        "And again [[sim: reasoning=hm answer=Again. chunks=3]]",
+    ],
+    "failure": ["x [[sim: status=400 error='The model refuses the request']]"],
+}
 WORDS = " ".join(f"word{number}" for number in range(150))
 
 
@@ -338,6 +359,29 @@ async def test_a_phone_approves_answers_and_interrupts_with_one_thumb(
         await button.tap()
         await expect(page.locator(".ask")).to_have_count(0)
         assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.skipif(NODE is None, reason="node is not installed: apt-get install nodejs")
+async def test_the_page_folds_what_the_stream_sends_into_what_the_api_shows(
+    up: Stack, tmp_path: Path
+) -> None:
+    """Streams are recorded while sessions work; with FAIRLEAD_RECORD they replace the kept ones."""
+    place = RECORDINGS if os.environ.get("FAIRLEAD_RECORD") else tmp_path / "recordings"
+    place.mkdir(exist_ok=True)
+    for name, (prompt, *queued) in RECORDED.items():
+        session_id = await up.session()
+
+        async def work(
+            session_id: str = session_id, prompt: str = prompt, queued: list[str] = queued
+        ) -> None:
+            await send(up, session_id, prompt)
+            for text in queued:
+                await send(up, session_id, text, delivery="queue")
+
+        recording = await record_session(up.http, session_id, work)
+        (place / f"{name}.json").write_text(json.dumps(recording, separators=(",", ":")))
+
+    await asyncio.to_thread(run_javascript_tests, tmp_path, place)
 
 
 async def test_a_foreign_tenant_sees_nothing_and_an_expired_key_is_asked_to_sign_in(

@@ -243,7 +243,7 @@ async def heap(page: Page, cdp: Any) -> float:  # noqa: ANN401 - a session of th
     await cdp.send("HeapProfiler.collectGarbage")
     usage = await cdp.send("Runtime.getHeapUsage")
     await page.evaluate("() => 0")
-    return round(usage["usedSize"] / 1_000_000, 1)
+    return round(float(usage["usedSize"]) / 1_000_000, 1)
 
 
 async def test_the_page_paints_soon_and_loads_little(up: Stack, console: Console) -> None:

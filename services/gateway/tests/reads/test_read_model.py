@@ -148,7 +148,10 @@ async def _fill(dsn: str) -> None:
                 " ('default', 'ses_c', %s, %s, %s, 1, 1, '{}')",
                 (seq, f"evt_{seq}", type_),
             )
-        await connection.execute("UPDATE projection.session SET asks = 1")
+        await connection.execute(
+            "UPDATE projection.session AS session SET asks = (SELECT count(*)"
+            " FROM projection.session_ask AS ask WHERE ask.session_id = session.session_id)"
+        )
         await connection.execute(
             "INSERT INTO projection.session_input (tenant, session_id, message_id, admitted_seq,"
             " delivery, prompt, created_at)"
@@ -185,6 +188,45 @@ async def test_a_role_without_rights_is_told_who_gives_them(dsn: str) -> None:
     finally:
         with psycopg.connect(dsn, autocommit=True) as admin:
             admin.execute("DROP ROLE stranger")
+
+
+async def test_overviews_have_the_states_of_their_sessions(model: ReadModel) -> None:
+    found = await model.overviews("default", SessionFilter(), order="asc", after=None, limit=10)
+    searched = await model.overviews(
+        "default", SessionFilter(search="parser"), order="desc", after=None, limit=10
+    )
+    named = await model.overviews_by_id("default", ["ses_d", "ses_a", "ses_none"])
+
+    assert [(session.id, session.status.state, session.status.asks) for session in found] == [
+        ("ses_a", "running", 1),
+        ("ses_b", "waiting", 2),
+        ("ses_c", "waiting", 1),
+    ]
+    assert [session.id for session in searched] == ["ses_a"]
+    assert [(session.id, session.status.state) for session in named] == [
+        ("ses_d", "archived"),
+        ("ses_a", "running"),
+    ]
+    assert await model.state_counts("default") == (1, 3, 4, 0)
+    assert await model.overviews_by_id("other", ["ses_a"]) == []
+
+
+async def test_asks_are_read_with_their_sessions_and_nothing_of_other_tenants(
+    model: ReadModel,
+) -> None:
+    asks = await model.asks_with_sessions("default", limit=10)
+
+    assert {(ask.kind, ask.request["id"], ask.title) for ask in asks} == {
+        ("permission", "per_a", "Fix the Parser"),
+        ("permission", "per_b", "100% done"),
+        ("question", "que_b", "100% done"),
+        ("permission", "per_c", "other"),
+    }
+    assert len(await model.asks_with_sessions("default", limit=2)) == 2
+    assert await model.asks_with_sessions("other", limit=10) == []
+    assert await model.activity("default", since=0) == (0, 0, 0)
+    assert await model.broken_sessions("default", limit=10) == []
+    assert await model.recoveries("default", since=0, limit=10) == []
 
 
 async def test_a_session_is_read_with_its_progress(model: ReadModel) -> None:

@@ -43,12 +43,16 @@ function short(ms) {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
+// To make a formatter costs more than to use it.
+const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DATE = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "medium" });
+
 export function formatClock(time) {
-  return new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return CLOCK.format(time);
 }
 
 export function formatDate(time) {
-  return new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+  return DATE.format(time);
 }
 
 export function totalTokens(tokens) {

@@ -20,6 +20,8 @@ export function callSummary(block, live) {
   if (!input) return oneLine(live ?? block.state.input ?? "");
   const first = input.command ?? input.path ?? input.filePath ?? input.pattern ?? input.url ?? input.query ?? input.description ?? input.name;
   if (typeof first === "string") return oneLine(first);
+  if (Array.isArray(input.todos)) return `${input.todos.length} tasks, ${input.todos.filter((todo) => todo.status === "completed").length} done`;
+  if (Array.isArray(input.questions)) return oneLine(input.questions.map((one) => one.question).join(" "));
   const json = JSON.stringify(input);
   return json === "{}" ? "" : oneLine(json);
 }

@@ -108,6 +108,10 @@ class AssistantCard {
 
   drawFoot(item, state) {
     const working = state.openStep === item.id;
+    this.element.classList.toggle("working", working && !this.body.childElementCount);
+    const key = `${working} ${item.finish} ${item.time.completed} ${item.error?.message}`;
+    if (key === this.footKey) return;
+    this.footKey = key;
     this.failure.hidden = !item.error;
     if (item.error) this.failure.replaceChildren(icon("warning"), h("span", visibleText(item.error.message)));
     const facts = [`${item.agent} · ${item.model.id}`];
@@ -116,7 +120,6 @@ class AssistantCard {
     if (item.finish && !["stop", "tool-calls", "error"].includes(item.finish)) facts.push(`ended: ${item.finish}`);
     const texts = (item.content ?? []).filter((block) => block.type === "text" && block.text);
     this.foot.replaceChildren(h("span.dim", facts.join(" · ")), clock(item), ...(texts.length && !working ? [copyButton(() => texts.map((block) => block.text).join("\n\n"))] : []));
-    this.element.classList.toggle("working", working && !this.body.childElementCount);
   }
 }
 
