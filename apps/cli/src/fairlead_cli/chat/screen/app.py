@@ -5,6 +5,7 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from pydantic import ValidationError
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -50,6 +51,9 @@ FRAME_S_MAX: Final = 0.5
 REST_FACTOR: Final = 20
 """After a drawing that took long the next one waits so many times as long: text never takes a whole core."""
 TICK_S: Final = 0.5
+OTHER_RELEASE: Final = (
+    "The server's answer cannot be read: it is of another release. Compare `fairlead --version`."
+)
 LEAVE_S: Final = 2.0
 """A second Ctrl-C within this time leaves."""
 
@@ -376,8 +380,9 @@ class ChatApp(App[SessionId]):
         async def attempt() -> None:
             try:
                 await work
-            except (CommandError, Refused, ClientError) as error:
-                self.say(str(error), "error")
+            except (CommandError, Refused, ClientError, ValidationError) as error:
+                is_strange = isinstance(error, ValidationError)
+                self.say(OTHER_RELEASE if is_strange else str(error), "error")
                 composer = self.query_one(Composer)
                 if restore and not composer.text:
                     composer.put(restore)
