@@ -120,6 +120,28 @@ async def test_a_client_is_told_of_prompts_and_pieces_of_text(
     assert piece["properties"]["partID"] == text["id"]
 
 
+async def test_a_fork_of_a_whole_session_comes_without_a_body(
+    client: httpx.AsyncClient, ingest: FakeIngest, append: Append
+) -> None:
+    """The dialog of the client sends nothing for the entry that means all of the session."""
+    await append("ses_1", *TEXT[0])
+    forked = {
+        "id": "ses_2",
+        "projectID": "p",
+        "title": "t",
+        "location": {"directory": "/work"},
+        "time": {"created": 1, "updated": 1},
+        "cost": 0,
+        "tokens": {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}},
+    }
+    ingest.serve("session.fork", {"data": forked})
+
+    answer = await client.post("/session/ses_1/fork")
+
+    assert (answer.status_code, answer.json()["id"]) == (200, "ses_2")
+    assert "messageID" not in ingest.commands[0]
+
+
 async def test_a_client_that_connects_again_is_told_of_pending_asks(
     append: Append, listen: Listen, project: Project
 ) -> None:

@@ -99,6 +99,8 @@ async def _body_of(
         http, bytes_max=settings.body_bytes_max, timeout_s=settings.body_timeout_s
     )
     runtime.limits.take_bytes(principal.name, len(body))
+    if operation.may_lack_body:
+        body = body or b"{}"
     parsed: BaseModel = parse_body(body, operation.body)
     return parsed
 

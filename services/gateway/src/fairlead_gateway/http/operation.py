@@ -112,6 +112,8 @@ class Operation(Generic[Query, Body]):
     media: Media = "application/json"
     takes: Media = "application/json"
     """What the body is. A body that is no JSON is read by the operation itself."""
+    may_lack_body: bool = False
+    """True takes no body for an empty object."""
     commands: bool = False
     """True skips the look-up of the session, because ingest or the fold refuses an unknown one."""
 

@@ -1,6 +1,6 @@
 """Turns for the terminal client: prompts that are answered at rest, and what changes a session's course."""
 
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from pydantic import Field
 from starlette.responses import Response
@@ -9,7 +9,7 @@ from fairlead_gateway.http.answers import empty_answer
 from fairlead_gateway.http.operation import AnyOperation, ApiRequest
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.log.commands import send_command, send_session_command
-from fairlead_gateway.log.session_state import load_session, wait_until
+from fairlead_gateway.log.session_state import load_session
 from fairlead_gateway.opencode_view.prompt_parts import PartInput, join_parts
 from fairlead_gateway.opencode_view.routes.view_operation import (
     ViewQuery,
@@ -20,12 +20,13 @@ from fairlead_gateway.opencode_view.translation.messages import view_messages
 from fairlead_gateway.opencode_view.translation.sessions import setting_of, view_folded
 from fairlead_gateway.opencode_view.turn_wait import TurnWait
 from fairlead_gateway.opencode_view.view_hubs import ViewHubs
+from fairlead_gateway.routes.sessions.revert import wait_for_revert
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.input import AdmitPrompt, RequestShell, ShellReceipt
 from fairlead_schema.commands.revert import RevertReached, StageRevert
 from fairlead_schema.commands.session import SeqReached, SessionCommand, SwitchAgent, SwitchModel
-from fairlead_schema.errors import InvalidRequest, MessageNotFound, RevertRefused
+from fairlead_schema.errors import InvalidRequest, MessageNotFound
 from fairlead_schema.ids import MessageId
 from fairlead_schema.message import AssistantMessage, UserMessage
 from fairlead_schema.model import InputModel
@@ -34,7 +35,6 @@ from fairlead_service import ids
 from fairlead_session.state.session import Session
 
 Json: TypeAlias = dict[str, Any]
-SERVED_S: Final = 60.0
 
 
 class PromptModel(InputModel):
@@ -149,13 +149,13 @@ class TurnRoutes:
         boundary = _message_before(session, request.body.message_id)
         command = StageRevert(session_id=request.at.session_id, message_id=boundary)
         reached = await send_command(request, "revert.stage", command, CommandAnswer[RevertReached])
-        return json_answer(view_folded(await _wait_for_revert(request, reached)))
+        return json_answer(view_folded(await wait_for_revert(request, reached)))
 
     async def _unrevert(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:
         reached = await send_command(
             request, "revert.clear", _session_command(request), CommandAnswer[RevertReached]
         )
-        return json_answer(view_folded(await _wait_for_revert(request, reached)))
+        return json_answer(view_folded(await wait_for_revert(request, reached)))
 
 
 async def _prepare(
@@ -198,21 +198,6 @@ def _answer(request: ApiRequest[ViewQuery, Any], session: Session | None) -> Res
     newest = [line.message for line in session.transcript.lines][-2:]
     viewed = [one for one in view_messages(newest, setting) if one.info["role"] == "assistant"]
     return json_answer(viewed[-1].wire() if viewed else {})
-
-
-async def _wait_for_revert(request: ApiRequest[ViewQuery, Any], reached: RevertReached) -> Session:
-    """The session after a runner has served a revert. Raises RevertRefused."""
-
-    def is_served(session: Session) -> bool:
-        asked = session.revert.requested
-        return session.seq >= reached.seq and (asked is None or asked.seq != reached.request)
-
-    await wait_until(request.runtime, request.at, is_served, timeout_s=SERVED_S)
-    session = await load_session(request.runtime, request.at)
-    failed = session.revert.failed
-    if failed is not None and failed.seq == reached.request:
-        raise RevertRefused(failed.reason, request.at.session_id)
-    return session
 
 
 def _message_before(session: Session, message_id: MessageId) -> MessageId:

@@ -63,5 +63,6 @@ def view_operation(  # noqa: PLR0913 - the fields of one route
         body=body,
         answer=None,
         errors=(ServiceUnavailable,),
+        may_lack_body=True,
         commands=commands,
     )

@@ -34,7 +34,7 @@ class StageAnswer(Model):
 async def _stage(request: ApiRequest[EmptyInput, StageBody]) -> Response:
     command = StageRevert(session_id=request.at.session_id, **dict(request.body))
     reached = await send_command(request, "revert.stage", command, CommandAnswer[RevertReached])
-    session = await _wait_for_runner(request, reached)
+    session = await wait_for_revert(request, reached)
     state = None if session.profile is None else session.profile.revert
     if state is None:
         raise Conflict("Somebody else has ended the revert already", request.at.session_id)
@@ -44,11 +44,11 @@ async def _stage(request: ApiRequest[EmptyInput, StageBody]) -> Response:
 async def _clear(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     command = SessionCommand(session_id=request.at.session_id)
     reached = await send_command(request, "revert.clear", command, CommandAnswer[RevertReached])
-    await _wait_for_runner(request, reached)
+    await wait_for_revert(request, reached)
     return empty_answer()
 
 
-async def _wait_for_runner(request: ApiRequest[EmptyInput, Any], reached: RevertReached) -> Session:
+async def wait_for_revert(request: ApiRequest[EmptyInput, Any], reached: RevertReached) -> Session:
     """The session after its runner has served the request. Raises RevertRefused."""
     session = await wait_for_runner(
         request, reached, lambda session: session.revert.requested, act="revert"
