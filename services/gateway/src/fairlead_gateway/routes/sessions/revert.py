@@ -48,7 +48,7 @@ async def _clear(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     return empty_answer()
 
 
-async def wait_for_revert(request: ApiRequest[EmptyInput, Any], reached: RevertReached) -> Session:
+async def wait_for_revert(request: ApiRequest[Any, Any], reached: RevertReached) -> Session:
     """The session after its runner has served the request. Raises RevertRefused."""
     session = await wait_for_runner(
         request, reached, lambda session: session.revert.requested, act="revert"
