@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fairlead_client.async_client.runtime import resolve
 from fairlead_client.credentials import token_reader
 from fairlead_client.errors import ClientError, ExtraMissing, ServerAway, TokenUnavailable
-from fairlead_client.heard_message import HeardMessage
+from fairlead_client.mailbox import AsyncMailbox, HeardMessage
 from fairlead_client.nats_login import NatsLogin
 from fairlead_schema.errors import Forbidden, Refused, Unauthorized
 
@@ -24,42 +24,9 @@ if TYPE_CHECKING:
 CONNECT_S: Final = 5
 CLOSE_S: Final = 2.0
 PING_S: Final = 10
-MAILBOX_MAX: Final = 4096
 _REFUSED: Final = ("authorization", "authentication")
 _VIOLATION: Final = re.compile(r'permissions violation for \w+ to "([^"]+)"', re.IGNORECASE)
 _NO_RESPONDERS: Final = "503"
-
-
-class AsyncMailbox:
-    """What came on some subjects over one connection."""
-
-    def __init__(self) -> None:
-        self._messages: list[HeardMessage] = []
-        self._news = asyncio.Event()
-        self._end: ClientError | Refused | None = None
-
-    def put(self, message: HeardMessage) -> None:
-        if len(self._messages) < MAILBOX_MAX:
-            self._messages.append(message)
-            self._news.set()
-        else:
-            self.end(ServerAway("nats", "this program reads too slowly", was_sent=True))
-
-    def end(self, error: ClientError | Refused) -> None:
-        """Nothing more comes."""
-        self._end = self._end or error
-        self._news.set()
-
-    async def take(self, timeout_s: float) -> list[HeardMessage]:
-        """What has come; if nothing has, wait for it so long. Raises what ended the connection."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._news.wait()
-        if self._end is not None:
-            raise self._end
-        self._news.clear()
-        taken, self._messages = self._messages, []
-        return taken
 
 
 class AsyncTenantLink:
@@ -159,6 +126,11 @@ class AsyncTenantLink:
             raise ExtraMissing("nats") from error
         self._shown = await self._read_proof()
         errors: list[Exception] = []
+
+        async def note(error: Exception) -> None:
+            errors.append(error)
+            await self._on_error(error)
+
         for server in self.login.servers:
             client = Client()
             try:
@@ -166,10 +138,13 @@ class AsyncTenantLink:
                     server,
                     name="fairlead-client",
                     allow_reconnect=False,
+                    # nats-py would try a server that is away sixty times.
+                    max_reconnect_attempts=1,
+                    reconnect_time_wait=0,
                     connect_timeout=CONNECT_S,
                     ping_interval=PING_S,
                     inbox_prefix=self.login.inbox_prefix,
-                    error_cb=self._on_error,
+                    error_cb=note,
                     closed_cb=self._on_closed,
                     tls=self.login.tls,
                     **self._credentials(),
@@ -177,12 +152,14 @@ class AsyncTenantLink:
                 self._inbox = client.new_inbox()
                 await client.subscribe(f"{self._inbox}.*", cb=self._on_answer)
             except Exception as error:  # noqa: BLE001 - nats-py has many errors for a lost server
-                errors.append(error)
+                # It notes why, and raises that no servers are available.
+                errors = errors or [error]
                 with suppress(Exception):
                     await asyncio.wait_for(client.close(), CLOSE_S)
             else:
                 return client
-        raise self._refusal(errors[-1])
+        refused = [error for error in errors if _is_refusal(error)]
+        raise self._refusal((refused or errors)[-1])
 
     def _credentials(self) -> dict[str, Any]:
         login, (_, token) = self.login, self._shown
@@ -202,7 +179,7 @@ class AsyncTenantLink:
         reason = str(error) or type(error).__name__
         if type(error).__module__.startswith(("nkeys", "binascii")):
             return TokenUnavailable(str(self.login.nkey_file), "not an nkey seed")
-        if any(word in reason.lower() for word in _REFUSED):
+        if _is_refusal(error):
             login = self.login
             text = f"NATS refused the credentials of {login.principal} of the tenant {login.tenant}"
             return Unauthorized(f"{text}: the key is not in its auth.conf, or has expired")
@@ -241,3 +218,8 @@ class AsyncTenantLink:
         for mailboxes in tuple(self._mailboxes.values()):
             for mailbox in tuple(mailboxes):
                 mailbox.end(lost)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether a server refused the credentials."""
+    return any(word in str(error).lower() for word in _REFUSED)

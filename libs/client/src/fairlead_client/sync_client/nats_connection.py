@@ -6,8 +6,8 @@ from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from fairlead_client.async_client.nats_connection import AsyncMailbox, AsyncTenantLink
-from fairlead_client.heard_message import HeardMessage
+from fairlead_client.async_client.nats_connection import AsyncTenantLink
+from fairlead_client.mailbox import AsyncMailbox, HeardMessage
 from fairlead_client.nats_login import NatsLogin
 
 Value = TypeVar("Value")

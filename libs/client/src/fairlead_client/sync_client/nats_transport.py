@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 from fairlead_client.deadline import Deadline
 from fairlead_client.errors import MalformedAnswer, NotOverNats
 from fairlead_client.fragment_filter import FragmentOrder
-from fairlead_client.heard_message import HeardMessage
+from fairlead_client.mailbox import HeardMessage
 from fairlead_client.received_event import ReceivedEvent, event_of, fragment_of, parse_event
 from fairlead_client.stream_place import StreamPlace
 from fairlead_client.sync_client.event_stream import CAUGHT_UP, follow_events
@@ -135,7 +135,7 @@ class NatsTransport:
             wait_s = deadline.left_s(WAIT_S)
             body = {"sessionID": session_id, "timeout_s": wait_s}
             try:
-                self._ask("session.wait", body, answer_s=wait_s + ANSWER_S)
+                self._ask("session.wait", body, more_s=wait_s)
             except ServiceUnavailable as refusal:
                 if refusal.body.service != "session.wait":
                     raise
@@ -159,10 +159,10 @@ class NatsTransport:
         """Only the HTTP API has other operations. Raises NotOverNats."""
         raise NotOverNats(f"{method} {path}")
 
-    def _ask(self, verb: str, body: dict[str, Any], *, answer_s: float = ANSWER_S) -> Any:  # noqa: ANN401
+    def _ask(self, verb: str, body: dict[str, Any], *, more_s: float = 0.0) -> Any:  # noqa: ANN401
         """The data of the answer. A verb that may be repeated is repeated, within the patience."""
         is_repeatable = VERBS[verb].repeatable
-        timeout_s = answer_s if is_repeatable else ANSWER_S_MAX
+        timeout_s = ANSWER_S + more_s if is_repeatable else ANSWER_S_MAX
 
         def send() -> Any:  # noqa: ANN401 - any JSON
             nonlocal timeout_s
