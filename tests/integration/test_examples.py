@@ -230,6 +230,11 @@ async def test_the_guides_python_service_gets_an_answer(up: Stack) -> None:
         assert await read_line(process, "You said:") == "Say hello"
 
 
+async def test_the_guides_python_service_on_nats_follows_its_session(up: Stack) -> None:
+    async with run_program(up, sys.executable, "-c", program("python", "over_nats")) as process:
+        assert await read_line(process, "step.ended") == ""
+
+
 async def test_the_guides_nats_consumer_reads_the_feed(up: Stack) -> None:
     async with run_program(up, sys.executable, "-c", program("python", "feed.open")) as process:
         session = await up.session()

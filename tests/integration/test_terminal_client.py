@@ -1,6 +1,9 @@
 """OpenCode's published terminal client drives a real stack, unchanged (WIRE-TUI)."""
 
+import asyncio
 import json
+import os
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from fairlead_testing.opencode_terminal import attached, install, run_attached
+from fairlead_testing.opencode_terminal import attached, environment, install, run_attached
 from fairlead_testing.stack import Stack, stack
 
 pytestmark = [
@@ -17,6 +20,7 @@ pytestmark = [
     pytest.mark.timeout(240),
 ]
 
+GUIDE = Path(__file__).parents[2] / "docs/guide/clients.md"
 CONFIG = """
 permissions = [ { action = "bash", resource = "*", effect = "ask" } ]
 """
@@ -84,3 +88,29 @@ async def test_a_person_works_in_the_terminal(up: Stack, tmp_path: Path) -> None
         await terminal.wait_for("Ask anything")
         await terminal.type('[[sim: answer="second session"]] four')
         await terminal.wait_for("second session\n")
+
+
+@pytest.mark.slow
+async def test_the_lines_of_the_guide_reach_a_stack(up: Stack, tmp_path: Path) -> None:
+    """`opencode run --attach` as docs/guide/clients.md shows it, in a shell."""
+    (lines,) = re.findall(r"(?ms)^```sh\n(.*?)^```", GUIDE.read_text())
+    script = "\n".join(line for line in lines.splitlines() if "opencode attach" not in line)
+    found = {
+        "FAIRLEAD_HTTP": str(up.http.base_url).rstrip("/"),
+        "FAIRLEAD_TOKEN": up.up.token or "",
+    }
+    shell = await asyncio.create_subprocess_exec(
+        "sh",
+        "-c",
+        script,
+        cwd=tmp_path,
+        env={
+            **environment(up, tmp_path),
+            **found,
+            "PATH": f"{install().parent}:{os.environ['PATH']}",
+        },
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await asyncio.wait_for(shell.communicate(), 60)
+
+    assert "You said: What does this project do?" in out.decode()

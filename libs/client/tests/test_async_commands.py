@@ -10,6 +10,7 @@ from fairlead_client import (
     NotFairlead,
     ServerAway,
     TokenUnavailable,
+    UnknownRefusal,
 )
 from fairlead_schema.errors import (
     Conflict,
@@ -177,3 +178,24 @@ async def test_a_file_without_a_token_is_named(tmp_path: Path) -> None:
     async with AsyncFairlead("http://127.0.0.1:9", token=tmp_path / "none") as fairlead:
         with pytest.raises(TokenUnavailable, match="none"):
             await fairlead.prompt("ses_a", "Hi")
+
+
+async def test_a_refusal_of_a_newer_server_is_told_and_not_repeated(
+    gateway: ScriptedGateway,
+) -> None:
+    body = {"_tag": "HologramError", "message": "The projector is dim"}
+    gateway.script("/api/session/ses_a", reply(body, 422))
+    async with AsyncFairlead(gateway.url) as fairlead:
+        with pytest.raises(UnknownRefusal, match=r"is dim .*HologramError.*upgrade"):
+            await fairlead.get("ses_a")
+
+    assert len(gateway.asked) == 1
+
+
+async def test_a_route_that_an_older_server_lacks_says_what_to_do(
+    gateway: ScriptedGateway,
+) -> None:
+    gateway.script("/api/session/ses_a", reply(b"Not Found", 404, mime="text/plain"))
+    async with AsyncFairlead(gateway.url) as fairlead:
+        with pytest.raises(NotFairlead, match="upgrade a server that is older"):
+            await fairlead.get("ses_a")

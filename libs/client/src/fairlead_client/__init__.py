@@ -15,6 +15,7 @@ from fairlead_client.errors import (
     PromptWithdrawn,
     ServerAway,
     TokenUnavailable,
+    UnknownRefusal,
 )
 from fairlead_client.message_ids import mint_message_id, mint_session_id
 from fairlead_client.nats_login import NatsLogin
@@ -45,6 +46,7 @@ __all__ = [
     "SignatureInvalid",
     "TokenSource",
     "TokenUnavailable",
+    "UnknownRefusal",
     "WebhookDelivery",
     "mint_message_id",
     "mint_session_id",

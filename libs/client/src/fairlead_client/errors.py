@@ -5,6 +5,7 @@ A refusal of the server is a `fairlead_schema.errors.Refused`, with a class for 
 ClientError
 ├── ServerAway          nobody answered for as long as the client waits
 ├── NotFairlead         the address answers, but no gateway of Fairlead does
+├── UnknownRefusal      the server refused in a way that this client does not know: it is newer
 ├── MalformedAnswer     an answer or an event cannot be read
 ├── TokenUnavailable    the source of the token gave none
 ├── ExtraMissing        the package is installed without an extra that is needed
@@ -47,10 +48,20 @@ class NotFairlead(ClientError):
         excerpt = " ".join(text[:EXCERPT_LENGTH_MAX].split())
         super().__init__(
             f"{url} answers {status} with {content_type or 'no content type'}, which is no answer of"
-            f" Fairlead: correct the address ({excerpt or 'empty body'})"
+            f" Fairlead: correct the address, or upgrade a server that is older than this client"
+            f" ({excerpt or 'empty body'})"
         )
         self.url = url
         self.status = status
+
+
+class UnknownRefusal(ClientError):
+    def __init__(self, tag: str, message: str) -> None:
+        super().__init__(
+            f"{message} (the server calls it {tag}, which this client does not know: upgrade"
+            " fairlead-client, or read the changelog of the server)"
+        )
+        self.tag = tag
 
 
 class MalformedAnswer(ClientError):

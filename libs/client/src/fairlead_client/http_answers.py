@@ -6,8 +6,14 @@ import httpx
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from fairlead_client.errors import ClientError, MalformedAnswer, NotFairlead, ServerAway
-from fairlead_schema.errors import Refused, WireError
+from fairlead_client.errors import (
+    ClientError,
+    MalformedAnswer,
+    NotFairlead,
+    ServerAway,
+    UnknownRefusal,
+)
+from fairlead_schema.errors import InternalFailure, Refused, WireError
 
 # A proxy answers these in its own words while the gateway behind it is away.
 _PROXY_STATUSES: Final = frozenset({502, 503, 504})
@@ -24,6 +30,9 @@ def refusal_of(response: httpx.Response) -> Refused | ClientError:
             cause = f"a proxy answers {status}"
             return ServerAway(url, cause, was_sent=True, retry_after_s=wait_s)
         return not_fairlead(response)
+    if type(refusal) is InternalFailure and refusal.body.tag != InternalFailure.tag:
+        # A repeat would not help, and would hide what the newer server says.
+        return UnknownRefusal(refusal.body.tag, refusal.body.message)
     refusal.retry_after_s = wait_s
     return refusal
 
