@@ -1,6 +1,7 @@
 """The `fairlead` command: loads the chosen subcommand, runs it, prints a failure in one line."""
 
 import argparse
+import gc
 import io
 import json
 import logging
@@ -73,7 +74,13 @@ def _library_errors() -> tuple[type[Exception], ...]:
 
 def _load(name: str) -> CommandModule:
     sys.modules.setdefault(_UNUSED, None)  # type: ignore[arg-type] # None: it cannot be imported
-    return cast("CommandModule", import_module(f"fairlead_cli.commands.{COMMANDS[name].module}"))
+    # Modules stay: a collector that looks at them again and again only costs time.
+    gc.disable()
+    try:
+        module = import_module(f"fairlead_cli.commands.{COMMANDS[name].module}")
+    finally:
+        gc.enable()
+    return cast("CommandModule", module)
 
 
 def _accept_every_character() -> None:
