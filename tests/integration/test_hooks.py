@@ -168,10 +168,11 @@ async def test_a_receiver_that_is_gone_gets_nothing_until_the_webhook_is_changed
     await prompt(up)
     await receiver.until("/gone")
     await status_of(up, made, "gone")
+    # Each of the two processes learns it by its own 410, or by its next look.
+    for _ in range(3):
+        await up.answer_another_session()
     known = len(receiver.on("/gone"))
-    await up.answer_another_session()
-
-    assert len(receiver.on("/gone")) == known
+    assert known <= 2
     del receiver.answers["/gone"]
     answer = await up.http.patch(f"/api/webhook/{made['webhook']['id']}", json={"paused": False})
     assert answer.json()["data"]["webhook"]["status"] == "active"

@@ -141,7 +141,7 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
         "event",
         "checkpoint",
     }
-    | {"read approvals", "purge outputs", "verb of services", "ping"},
+    | {"read approvals", "purge outputs", "verb of services", "ping", "read dead letters"},
     "hooks": {"read log status", "read webhooks", "hook state", "undelivered"}
     | {"read feed", "take feed", "make a consumer of the feed", "delete a consumer of the feed"}
     | {"prompt for a schedule"},
