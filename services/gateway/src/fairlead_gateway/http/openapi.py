@@ -29,6 +29,7 @@ from fairlead_schema.errors import (
     Refused,
     Unauthorized,
 )
+from fairlead_schema.ids import DeliveryId, ScheduleId, WebhookId
 
 Json: TypeAlias = dict[str, Any]
 
@@ -53,6 +54,9 @@ _PATH_IDS: Final[dict[str, TypeAdapter[Any]]] = {
     "messageID": MESSAGE_ID,
     "outputID": OUTPUT_ID,
     "attachmentID": ATTACHMENT_ID,
+    "webhookID": TypeAdapter(WebhookId),
+    "deliveryID": TypeAdapter(DeliveryId),
+    "scheduleID": TypeAdapter(ScheduleId),
 }
 
 # The fields of each refusal besides tag and message. False marks an optional field.
