@@ -327,6 +327,12 @@ def test_production_keeps_its_secrets_outside_and_scales_by_waiting_work(
     assert set(by_name(production, "PodMonitor")) == {"fairlead"}
 
 
+def test_the_cluster_gets_the_same_alerts_as_compose(production: list[Manifest]) -> None:
+    alerts = yaml.safe_load((DEPLOY / "observe/alerts.yaml").read_text())
+
+    assert by_name(production, "PrometheusRule")["fairlead"]["spec"] == alerts
+
+
 def test_a_runtime_class_for_tools_is_one_line_away(deploy: Path) -> None:
     overlay = deploy / "sandboxed"
     overlay.mkdir()
