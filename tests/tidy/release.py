@@ -60,8 +60,9 @@ def set_version(version: str) -> None:
     """Write a version into every place that `find_problems` looks at, except the changelog."""
     for path in packages():
         text = re.sub(r'(?m)^version = "[^"]+"', f'version = "{version}"', path.read_text())
-        pin = rf'(?m)^    "({OURS.pattern}(?:\[[a-z,]+\])?)(?:==[^"]+)?",$'
-        path.write_text(re.sub(pin, rf'    "\1=={version}",', text))
+        pin = rf'"({OURS.pattern}(?:\[[a-z0-9,]+\])?)(?:==[^"]+)?"(?=[,\]])'
+        head, mark, rest = text.partition("[tool.")
+        path.write_text(re.sub(pin, rf'"\1=={version}"', head) + mark + rest)
     for path in _named_files():
         text = path.read_text()
         for old in set(_named_versions(text)):

@@ -28,6 +28,9 @@ ADDED = {
     "AttachmentNotFoundError": 404,
     "FileNotFoundError": 404,
     "ToolOutputNotFoundError": 404,
+    "WebhookNotFoundError": 404,
+    "DeliveryNotFoundError": 404,
+    "ScheduleNotFoundError": 404,
     "RevertRefusedError": 409,
     "MoveRefusedError": 409,
     "ChangesKeptError": 409,
@@ -61,6 +64,9 @@ REFUSALS = [
     errors.ReplayConflict("Divergent", "event 3 is another one", session_id="ses_1", seq=3),
     errors.AttachmentNotFound("fil_1"),
     errors.FileMissing("a.py"),
+    errors.WebhookNotFound("whk_1"),
+    errors.DeliveryNotFound("dlv_1", "it is gone"),
+    errors.ScheduleNotFound("sch_1"),
 ]
 
 

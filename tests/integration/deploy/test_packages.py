@@ -14,6 +14,10 @@ from tests.tidy.release import find_problems, packages
 ROOT = Path(__file__).parents[3]
 
 
+def test_the_workspace_is_ready_for_a_release() -> None:
+    assert find_problems() == []
+
+
 def test_a_tag_that_does_not_fit_is_named_with_its_reason() -> None:
     problems = find_problems("v99.0.0")
 
