@@ -274,6 +274,8 @@ async def test_nobody_describes_before_the_upgrade_is_finalised(context: Command
     [
         {"title": "  "},
         {"title": "two\nlines"},
+        {"title": "\x1b[31mred"},
+        {"title": "nul\0"},
         {"title": "x" * 257},
         {"title": None},
         {"metadata": {"": 1}},

@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 REQUESTS_MAX: Final = 8
 """So many titles are requested at once. The timer of a session brings what finds no place."""
 TIMER_SPARE_MS: Final = 500
+TEXT_LENGTH_MAX: Final = 4_000
+"""A title needs no more of an answer, however long the model goes on."""
 PATIENCE: Final = 2
 """After so many times its timeout, nobody works on an attempt any more."""
 
@@ -155,7 +157,8 @@ class Titles:
                 async for event in answer:
                     if isinstance(event, ProviderFailure):
                         return TitleAnswer(failure=event.message)
-                    text += event.text if isinstance(event, TextChunk) else ""
+                    if isinstance(event, TextChunk) and len(text) < TEXT_LENGTH_MAX:
+                        text += event.text
                     finish = event if isinstance(event, StepFinish) else finish
         except TimeoutError:
             return TitleAnswer(failure=f"no title within {self._timeout_s:g} s")

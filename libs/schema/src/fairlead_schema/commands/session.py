@@ -69,7 +69,9 @@ class MoveSession(MoveBody, SessionCommand):
 
 SessionTitle: TypeAlias = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=256, pattern=r"^[^\r\n]*$"),
+    StringConstraints(
+        strip_whitespace=True, min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$"
+    ),
 ]
 
 

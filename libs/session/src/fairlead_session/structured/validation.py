@@ -1,7 +1,9 @@
 """Checks a value against a JSON Schema of the draft 2020-12, without other documents and in bounded time."""
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Hashable, Iterator
+from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
 from textwrap import shorten
@@ -62,7 +64,12 @@ def _compile(text: str) -> "Draft202012Validator":
         Draft202012Validator.check_schema(schema)
     except NoSchema as error:
         raise SchemaDefect(f"not a JSON Schema: {shorten(error.message, LENGTH_MAX)}") from error
-    kind = extend(Draft202012Validator, {"pattern": _check_pattern})  # type: ignore[no-untyped-call]
+    checks = {
+        "pattern": _check_pattern,
+        "uniqueItems": _check_unique,
+        "multipleOf": _check_multiple,
+    }
+    kind = extend(Draft202012Validator, checks)  # type: ignore[no-untyped-call]
     # An empty registry fetches nothing.
     validator: Draft202012Validator = kind(schema, registry=Registry())
     return validator
@@ -79,6 +86,56 @@ def _check_pattern(
         compile_pattern(pattern).validate_python(value)
     except ValidationError:
         yield Violation(f"{value!r} does not match {pattern!r}")
+
+
+def _check_unique(
+    _validator: object, wanted: object, value: object, _schema: object
+) -> Iterator[Any]:
+    """The library compares objects pair by pair: seconds for a few thousand of them."""
+    from jsonschema import ValidationError as Violation  # noqa: PLC0415
+
+    if not wanted or not isinstance(value, list):
+        return
+    if len({_identity(item) for item in value}) < len(value):
+        yield Violation("its items are not unique")
+
+
+def _identity(value: object) -> Hashable:
+    """A value for sets: equal for equal JSON, where 1 is 1.0 and not true."""
+    match value:
+        case dict():
+            return frozenset((key, _identity(item)) for key, item in value.items())
+        case list():
+            return tuple(_identity(item) for item in value)
+        case bool():
+            return (bool, value)
+        case _:
+            assert isinstance(value, Hashable), "JSON has no other values"
+            return value
+
+
+def _check_multiple(
+    _validator: object, factor: float, value: object, _schema: object
+) -> Iterator[Any]:
+    """The library fails at numbers that no float can hold, and at those that are none."""
+    from jsonschema import ValidationError as Violation  # noqa: PLC0415
+
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    if not _is_multiple(value, factor):
+        yield Violation(f"{shorten(repr(value), 80)} is not a multiple of {factor}")
+
+
+def _is_multiple(value: float, factor: float) -> bool:
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    if isinstance(value, int) and isinstance(factor, int):
+        return value % factor == 0
+    try:
+        quotient = value / factor
+        return quotient == int(quotient)
+    except (OverflowError, ValueError):
+        return Fraction(value) % Fraction(factor) == 0
 
 
 def _describe(error: Any) -> str:  # noqa: ANN401 - the library has no type for it here
