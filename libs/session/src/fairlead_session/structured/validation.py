@@ -1,8 +1,8 @@
 """Checks a value against a JSON Schema of the draft 2020-12, without other documents and in bounded time."""
 
 import json
-import math
 from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -127,15 +127,14 @@ def _check_multiple(
 
 
 def _is_multiple(value: float, factor: float) -> bool:
-    if isinstance(value, float) and not math.isfinite(value):
-        return False
     if isinstance(value, int) and isinstance(factor, int):
         return value % factor == 0
-    try:
+    with suppress(OverflowError, ValueError):
         quotient = value / factor
         return quotient == int(quotient)
-    except (OverflowError, ValueError):
+    with suppress(OverflowError, ValueError):
         return Fraction(value) % Fraction(factor) == 0
+    return False
 
 
 def _describe(error: Any) -> str:  # noqa: ANN401 - the library has no type for it here
