@@ -80,7 +80,7 @@ CHAOS := $(if $(filter 3,$(NODES)),test_cluster_chaos.py,test_chaos.py)
 chaos: sync
 	CHAOS_SECONDS=$(SECONDS) CHAOS_SEED=$(SEED) CHAOS_LOAD=$(LOAD) $(RUN) pytest tests/chaos/$(CHAOS) -q -s
 
-# Proofs that take minutes: every fault of a cluster, the release before this one, a wrong clock.
+# Proofs that take minutes: every fault of a cluster, the release before this one, a wrong clock, wheels.
 slow: sync
 	$(RUN) pytest -m "integration and slow" -q -s tests
 

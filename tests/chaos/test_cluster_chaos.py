@@ -17,6 +17,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 async def test_every_promise_holds_whichever_leader_dies() -> None:
     """A1, A2, A3, A7: no election loses, doubles or strands anything, and none costs a turn."""
     await check_promises(ChaosPlan(SEED, SECONDS, nodes=3, load=LOAD))

@@ -52,6 +52,7 @@ PROCESSES = (
     ("ingest", 1),
     ("projector", 1),
     ("gateway", 1),
+    ("hooks", 1),
 )
 
 

@@ -22,13 +22,9 @@ from fairlead_testing.console_browser import (
     open_browser,
     open_console,
 )
+from fairlead_testing.console_javascript import NODE, RECORDINGS, run_javascript_tests
 from fairlead_testing.console_recording import record_session
 from fairlead_testing.stack import Stack, stack
-from services.gateway.tests.console.test_javascript import (
-    NODE,
-    RECORDINGS,
-    run_javascript_tests,
-)
 
 pytestmark = [
     pytest.mark.integration,

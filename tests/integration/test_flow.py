@@ -90,7 +90,7 @@ async def test_a_prompt_over_nats_is_answered(up: Stack) -> None:
 
 
 async def test_every_verb_is_described_and_counted_by_the_nats_service_api(up: Stack) -> None:
-    """What `nats micro info` and `nats micro stats` ask is answered by ingest, tools, projector."""
+    """What `nats micro info` and `nats micro stats` ask is answered by ingest, tools, projector, hooks."""
     session = await up.session()
     await up.ask("session.get", {"sessionID": session})
     counts: dict[str, int] = {}
@@ -101,7 +101,7 @@ async def test_every_verb_is_described_and_counted_by_the_nats_service_api(up: S
         endpoints: list[dict[str, Any]] = orjson.loads(raw)["endpoints"]
         return endpoints
 
-    for service in ("ingest", "tools", "projector"):
+    for service in ("ingest", "tools", "projector", "hooks"):
         for endpoint in await describe("INFO", service):
             metadata = endpoint["metadata"]
             assert orjson.loads(metadata["request_schema"])["type"] == "object"
@@ -112,7 +112,7 @@ async def test_every_verb_is_described_and_counted_by_the_nats_service_api(up: S
     verbs = {verb.replace(".", "-"): rule.scope for verb, rule in VERBS.items()}
     own = {f"as-{verb}" for verb, scope in verbs.items() if scope is not None}
     every = {f"every-{verb}".replace(".", "-") for verb, rule in VERBS.items() if rule.repeatable}
-    between_services = {"observe", "tooling", "spending", "lookup", "attach"}
+    between_services = {"observe", "tooling", "spending", "lookup", "attach", "operations"}
     acts = ("apply", "capture", "discard", "prepare", "prepare-move", "restore")
     files = {f"files-{act}" for act in acts}
     assert set(counts) == {*verbs, *own, *every, *between_services, *files}
@@ -144,13 +144,14 @@ async def test_the_public_feed_tells_every_public_event_in_order(up: Stack) -> N
 
     async with open_link(up.up.operator, name="test") as link, asyncio.timeout(30):
         events: list[dict[str, Any]] = []
-        while len(events) < len(TURN) + 1:
+        while len(events) < len(TURN) + 2:
             await asyncio.sleep(0.1)
             wildcard = f"fairlead.event.default.{session.id}.>"
             got, _ = await link.read_subject("EVENTS", wildcard, first=1, batch=100)
             events = [orjson.loads(item.payload) for item in got]
 
-    assert [event["type"] for event in events] == ["session.created", *TURN]
+    told = [event["type"] for event in events]
+    assert told == ["session.created", *TURN, "execution.released"]
     assert [event["durable"]["seq"] for event in events] == sorted(
         event["durable"]["seq"] for event in events
     )

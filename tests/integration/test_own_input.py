@@ -106,6 +106,7 @@ async def test_a_persons_command_runs_in_the_location_and_the_next_turn_sees_it(
     assert desk.runs("greeting") == 1
 
 
+@pytest.mark.slow
 async def test_a_command_whose_worker_is_killed_is_interrupted_and_never_runs_again(
     desk: Desk,
 ) -> None:

@@ -32,7 +32,7 @@ async def two(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
         yield running
 
 
-@pytest.mark.parametrize("paused", [0, 1])
+@pytest.mark.parametrize("paused", [0, pytest.param(1, marks=pytest.mark.slow)])
 async def test_no_prompt_is_refused_while_one_ingest_works(two: Stack, paused: int) -> None:
     """D4: with and without an id of the caller, and each is admitted once, whatever runs late."""
     session = await two.session()

@@ -131,7 +131,9 @@ async def test_a_settlement_that_left_its_killed_worker_counts(up: Stack, tool: 
     assert count_runs(up, key) == 1
 
 
-@pytest.mark.parametrize(("tool", "times"), [("probe_once", 1), ("probe_pure", 2)])
+@pytest.mark.parametrize(
+    ("tool", "times"), [("probe_once", 1), pytest.param("probe_pure", 2, marks=pytest.mark.slow)]
+)
 async def test_a_request_lost_with_a_server_after_its_worker_died_is_made_good(
     up: Stack, tool: str, times: int
 ) -> None:
@@ -173,6 +175,7 @@ async def test_killed_before_its_start_a_call_runs_once(up: Stack) -> None:
     assert count_runs(up, "before") == 1
 
 
+@pytest.mark.slow
 async def test_killed_while_its_output_is_kept_a_call_is_settled_without_it(
     up: Stack, tmp_path: Path
 ) -> None:

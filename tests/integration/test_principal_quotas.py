@@ -112,6 +112,7 @@ async def test_a_burst_over_several_runners_exceeds_a_quota_by_no_more_than_thei
         check_log(log)
 
 
+@pytest.mark.slow
 async def test_a_killed_worker_keeps_no_call_of_a_principal() -> None:
     """B11: with one call allowed, the calls that wait run after the call of the dead worker is settled."""
     with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:

@@ -33,6 +33,7 @@ from fairlead_testing.stack import Stack
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 EXAMPLES = 10
+HEAD_TOO_LARGE = 431
 AnyCase: TypeAlias = Case[Any]
 GUARD_S = 20.0
 SCHEMA = schemathesis.openapi.from_dict(document(OPERATIONS))
@@ -106,6 +107,9 @@ async def test_an_operation_does_what_its_document_says(up: Stack, operation: An
         if not answer.is_stream_consumed:
             assert answer.status_code == operation.status
             return
+        if answer.status_code == HEAD_TOO_LARGE:
+            # The server refuses a long address before it looks at its words.
+            return
         unavailable = answer.status_code == ServiceUnavailable.status
         checks = ANSWER_CHECKS if unavailable else [*ANSWER_CHECKS, not_a_server_error]
         case.validate_response(answer, checks=[*checks, negative_data_rejection])
@@ -118,6 +122,8 @@ async def test_without_a_token_nothing_but_a_refusal_comes_back(
     up: Stack, operation: AnyOperation
 ) -> None:
     def check(case: AnyCase, answer: httpx.Response) -> None:
+        if answer.status_code == HEAD_TOO_LARGE:
+            return
         case.validate_response(answer, checks=[*ANSWER_CHECKS, not_a_server_error])
         # So many failed logins use up the limit of their address.
         refusals = {Unauthorized.status, LimitReached.status, UNSUPPORTED_MEDIA_TYPE}

@@ -151,6 +151,7 @@ async def test_a_real_session_is_copied_with_its_sub_agent_and_its_output(up: St
     assert (refused["_tag"], refused["kind"]) == ("ReplayConflictError", "Purged")
 
 
+@pytest.mark.slow
 async def test_an_import_that_was_killed_in_the_middle_never_runs_and_completes_when_repeated(
     up: Stack,
 ) -> None:

@@ -140,6 +140,7 @@ def test_a_solo_stack_has_one_process_for_all_services(up: Callable[..., Up], st
     assert wait_until_gone(stack.pids, within_s=0.5)
 
 
+@pytest.mark.slow
 def test_a_stack_with_three_nats_nodes_answers_and_refuses_to_run_with_one(
     up: Callable[..., Up], state: Path
 ) -> None:
@@ -237,6 +238,7 @@ async def test_what_dies_is_started_again(state: Path) -> None:
         assert stack.log_path("ingest").exists()
 
 
+@pytest.mark.slow
 def test_where_nothing_confines_commands_up_and_explain_say_so(
     up: Callable[..., Up], state: Path, tmp_path: Path
 ) -> None:

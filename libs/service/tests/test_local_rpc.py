@@ -22,6 +22,7 @@ from fairlead_schema.errors import Conflict, PayloadTooLarge
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.identity.restrictions import Restrictions
 from fairlead_schema.model import InputModel, Model
+from fairlead_schema.subjects import RESTRICTIONS_HEADER
 from fairlead_service.rpc.caller import current_caller, current_restrictions
 from fairlead_service.rpc.server import RpcServer, TenantParam
 from fairlead_testing.nats import Server
@@ -131,8 +132,9 @@ async def test_the_caller_and_its_restrictions_travel_on_both_paths(
     paths: Paths, subject: str
 ) -> None:
     restrictions = Restrictions(roots=("/work",))
+    headers = {RESTRICTIONS_HEADER: json.dumps(restrictions.wire())}
 
-    answer = await paths.ask_both(subject, {}, by="key:ada", restrictions=restrictions)
+    answer = await paths.ask_both(subject, {}, by="key:ada", headers=headers)
 
     assert answer["data"]["caller"] == "key:ada"
     assert answer["data"]["restrictions"] == restrictions.wire()

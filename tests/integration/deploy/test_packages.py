@@ -26,6 +26,7 @@ def test_a_tag_that_does_not_fit_is_named_with_its_reason() -> None:
 
 @pytest.mark.integration
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 def test_the_wheels_run_the_demo_in_a_clean_environment(tmp_path: Path) -> None:
     """`uv tool install fairlead` and pipx do the same with published wheels."""
     uv = shutil.which("uv") or str(ROOT / ".tools/bin/uv")
