@@ -95,7 +95,12 @@ async def fuzz(
         # A header with blanks at its end is never sent.
         stripped = {name: text.strip() for name, text in case.headers.items()}
         case.headers.update(stripped | headers)
-        check(case, send(client, case))
+        try:
+            answer = send(client, case)
+        except httpx.InvalidURL:
+            # The client itself refuses an address of 64 KiB.
+            return
+        check(case, answer)
 
     with httpx.Client(base_url=up.up.http, trust_env=False, timeout=GUARD_S) as client:
         await asyncio.to_thread(run)

@@ -29,10 +29,9 @@ async def up() -> AsyncIterator[Stack]:
     "stream",
     [
         "LOG-0",
-        "WAKES",
         *(
             pytest.param(stream, marks=pytest.mark.slow)
-            for stream in ("TOOLS", "PROMPTS", "EVENTS", "KV_fairlead-snapshot", "meta")
+            for stream in ("WAKES", "TOOLS", "PROMPTS", "EVENTS", "KV_fairlead-snapshot", "meta")
         ),
     ],
 )
