@@ -6,6 +6,7 @@ from pathlib import Path
 from fairlead_schema.events import BY_TYPE, MANIFEST, Visibility
 from fairlead_schema.public_events import public_event
 from fairlead_schema.record import decode_event
+from fairlead_schema.session_values import event_names
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -106,6 +107,10 @@ def test_the_public_events_are_exactly_the_durable_events_clients_know() -> None
 
 def test_notices_keep_the_names_outside_the_session_prefix() -> None:
     assert public_versions("notice").keys() == NOTICES
+
+
+def test_readers_that_load_no_event_know_the_names_of_all_notices() -> None:
+    assert event_names.NOTICES == NOTICES
 
 
 def test_private_events_are_the_bookkeeping_of_the_services() -> None:

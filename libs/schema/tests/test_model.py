@@ -8,7 +8,7 @@ from fairlead_schema.commands.input import AdmitPrompt, PromptBody
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.events import AttemptDispatched, ToolCalled
 from fairlead_schema.location import LocationRef
-from fairlead_schema.model import wire_name
+from fairlead_schema.model import Model, build_models, wire_name
 from fairlead_schema.prompt import FileInput, PromptInput
 from fairlead_schema.tools.content import Executor
 
@@ -110,3 +110,17 @@ def test_fields_are_read_under_both_names() -> None:
     assert AdmitPrompt.model_validate({"sessionID": "ses_1", "prompt": {"text": "hi"}}) == (
         AdmitPrompt(session_id="ses_1", prompt=PromptInput(text="hi"))
     )
+
+
+def test_a_process_that_serves_others_builds_every_validator_at_its_start() -> None:
+    class Inner(Model):
+        seq: int
+
+    class Outer(Inner):
+        inner: Inner
+
+    before = Outer.__pydantic_complete__
+    build_models(Inner)
+
+    assert (before, Outer.__pydantic_complete__) == (False, True)
+    assert Outer(seq=1, inner=Inner(seq=2)).wire() == {"seq": 1, "inner": {"seq": 2}}

@@ -6,7 +6,7 @@ far and the deltas after it. Deltas of earlier releases have none.
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.model import InputModel, Model
@@ -61,7 +61,7 @@ Delta: TypeAlias = Annotated[
     Field(discriminator="type"),
 ]
 
-DELTA: TypeAdapter[Delta] = TypeAdapter(Delta)
+DELTA: TypeAdapter[Delta] = TypeAdapter(Delta, config=ConfigDict(defer_build=True))
 
 
 class OpenText(Model):

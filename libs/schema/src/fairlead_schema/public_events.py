@@ -1,32 +1,20 @@
 """Events as clients of the `/api` surface read them, with the names and versions they know."""
 
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 from pydantic import Field
 
 from fairlead_schema.delta import Delta
-from fairlead_schema.events import PermissionAsked, PromptPromoted, QuestionAsked
+from fairlead_schema.events import PermissionAsked, PromptPromoted, QuestionAsked, SessionEvent
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
 from fairlead_schema.raw_records.raw_commit import RawEvent, raw_event
 from fairlead_schema.record import Recorded
+from fairlead_schema.session_values.event_names import CLIENT_VERSIONS, PREFIX, client_type
 
-PREFIX: Final = "session.next."
-
-# Events whose names differ between the log and existing clients.
-_CLIENT_TYPES: Final = {"prompt.promoted": "prompted", "tool.succeeded": "tool.success"}
-# Events that existing clients know in their second version.
-_CLIENT_VERSIONS: Final = {"step.ended": 2, "step.failed": 2}
-# Notices have client names without the session prefix.
-_NOTICE_TYPES: Final = {
-    "permission.asked": "permission.v2.asked",
-    "permission.replied": "permission.v2.replied",
-    "question.asked": "question.v2.asked",
-    "question.replied": "question.v2.replied",
-    "question.rejected": "question.v2.rejected",
-}
 # How a failure arrived, which inputs a revert withdrew, and who owned a session: for services alone.
 _HIDDEN: Final = ("raised", "withdrawn", "generation")
 _ASKS: Final = frozenset({PermissionAsked, QuestionAsked})
@@ -51,33 +39,27 @@ class EventEnvelope(Model):
     metadata: dict[str, Any] | None = Field(default=None)
 
 
-def client_type(type_: str, *, notice: bool = False) -> str:
-    """The client name of an event type."""
-    if notice:
-        return _NOTICE_TYPES.get(type_, type_)
-    return PREFIX + _CLIENT_TYPES.get(type_, type_)
-
-
 def public_event_json(
     session_id: SessionId, recorded: Recorded, *, delivery: str = "steer"
 ) -> dict[str, Any]:
-    """One durable event as JSON for clients. The feed uses it, because it skips a model per event."""
+    """One durable event as JSON for clients."""
     return raw_event_json(session_id, raw_event(recorded), by=recorded.by, delivery=delivery)
 
 
 def raw_event_json(
     session_id: SessionId, raw: RawEvent, *, by: PrincipalName | None, delivery: str = "steer"
 ) -> dict[str, Any]:
-    """One durable event as JSON for clients. Streams use it, because it needs no model at all.
+    """One durable event as JSON for clients. Streams and the feed use it, because it needs no model at all.
 
     Clients expect the admission time as the timestamp of a promotion.
     """
     kind = raw.kind
+    type_, version, hidden = _public_form(kind)
     data: dict[str, Any] = {"timestamp": raw.time, "sessionID": session_id, **raw.data}
     if kind is PromptPromoted:
         data["timestamp"] = data.pop("created")
         data["delivery"] = delivery
-    for name in _HIDDEN:
+    for name in hidden:
         data.pop(name, None)
     if kind in _ASKS:
         data |= data.pop("request")
@@ -86,15 +68,33 @@ def raw_event_json(
     caller = {} if by is None else {"metadata": {"by": by}}
     return {
         "id": raw.id,
-        "type": client_type(kind.type, notice=kind.visibility == "notice"),
+        "type": type_,
         "data": data,
         **caller,
         "durable": {
             "aggregateID": session_id,
             "seq": raw.seq,
-            "version": _CLIENT_VERSIONS.get(kind.type, kind.version),
+            "version": version,
         },
     }
+
+
+class _PublicForm(NamedTuple):
+    """What clients see of every event of a class: its name, its version, and which fields they do not see."""
+
+    type: str
+    version: int
+    hidden: tuple[str, ...]
+
+
+@cache
+def _public_form(kind: type[SessionEvent]) -> _PublicForm:
+    names = {field.alias or name for name, field in kind.model_fields.items()}
+    return _PublicForm(
+        client_type(kind.type, notice=kind.visibility == "notice"),
+        CLIENT_VERSIONS.get(kind.type, kind.version),
+        tuple(name for name in _HIDDEN if name in names),
+    )
 
 
 def public_event(

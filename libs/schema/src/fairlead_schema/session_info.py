@@ -1,11 +1,11 @@
 """A session as readers see it."""
 
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.events.metadata import MetadataValue
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
+from fairlead_schema.session_values.metadata import MetadataValue
+from fairlead_schema.session_values.revert_state import RevertState
 
 
 class SessionTime(Model):
@@ -56,6 +56,8 @@ class SessionInfo(Model):
     title: str
     location: LocationRef
     subpath: str | None = None
+    pool: str | None = None
+    """The pool whose workers serve the session. Absent means the default pool."""
     revert: RevertState | None = None
     metadata: dict[str, MetadataValue] | None = None
     models: tuple[ModelUsage, ...] | None = None

@@ -175,6 +175,11 @@ def file_snapshot(pool: str, act: str) -> str:
     return f"{ROOT}.files.{pool}.{act}"
 
 
+def browse(pool: str, tenant: TenantId, verb: str) -> str:
+    """The subject on which the tools service of a pool answers a verb about a location of a tenant."""
+    return f"{ROOT}.browse.{pool}.{tenant}.{verb}"
+
+
 def tenant_usage(tenant: TenantId) -> str:
     """The subject on which the projector answers how much a tenant has used."""
     return f"{ROOT}.spending.{tenant}"

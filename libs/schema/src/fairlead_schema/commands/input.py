@@ -1,5 +1,6 @@
 """Commands to the inbox: admit a prompt, and edit or cancel a pending input."""
 
+from functools import cache
 from typing import Annotated, Final, Self
 
 from pydantic import StringConstraints, model_validator
@@ -28,8 +29,14 @@ class PromptBody(InputModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_mistakes(cls, value: object) -> object:
-        names = {key for name, field in cls.model_fields.items() for key in (name, field.alias)}
-        return refuse_mistaken_keys(value, {key for key in names if key}, inside=False)
+        return refuse_mistaken_keys(value, _known_keys(cls), inside=False)
+
+
+@cache
+def _known_keys(body: type[Model]) -> frozenset[str]:
+    """The keys of a body, by the names of its fields and as clients spell them."""
+    names = (key for name, field in body.model_fields.items() for key in (name, field.alias))
+    return frozenset(key for key in names if key)
 
 
 class AdmitPrompt(PromptBody):

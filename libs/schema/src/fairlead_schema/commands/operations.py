@@ -19,6 +19,8 @@ class ServiceInstance(Model):
     """Epoch milliseconds."""
     requests: int = 0
     errors: int = 0
+    pool: str | None = None
+    """The pool of a worker."""
 
 
 class StreamState(Model):

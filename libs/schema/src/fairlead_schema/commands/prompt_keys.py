@@ -4,7 +4,7 @@ Clients may send more than Fairlead knows, so an unknown key does no harm. But a
 option, or puts it in the wrong place, must not believe that the option counts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
 from typing import Final
 
@@ -32,23 +32,22 @@ _IGNORED: Final = frozenset(
 """Keys that clients of the same wire format send. They have no meaning here and never had one."""
 
 
-def refuse_mistaken_keys(value: object, known: Iterable[str], *, inside: bool) -> object:
+def refuse_mistaken_keys(value: object, known: AbstractSet[str], *, inside: bool) -> object:
     """Refuse a key that is probably one of ours. `inside` is whether the value is the prompt itself.
 
     Raises ValueError with the key that the caller meant.
     """
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or value.keys() <= known:
         return value
-    names = set(known)
-    for key in value.keys() - names - _IGNORED:
-        meant = _meant(str(key), names | OPTIONS)
+    for key in value.keys() - known - _IGNORED:
+        meant = _meant(str(key), known | OPTIONS)
         if meant is not None:
-            place = "" if inside or meant in names else "prompt."
+            place = "" if inside or meant in known else "prompt."
             raise ValueError(f"the key {key!r} is not known: {place}{meant} is meant")
     return value
 
 
-def _meant(key: str, names: set[str]) -> str | None:
+def _meant(key: str, names: AbstractSet[str]) -> str | None:
     if key.lower() in _MEANT:
         return _MEANT[key.lower()]
     by_lower = {name.lower(): name for name in names}

@@ -1,15 +1,16 @@
 """Commands that create, change or stop a session, and their answers."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.events.metadata import METADATA_KEYS_MAX, MetadataKey, MetadataValue
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import InputModel, Model, NoNull
 from fairlead_schema.session_info import SessionInfo
+from fairlead_schema.session_values.metadata import METADATA_KEYS_MAX, MetadataKey, MetadataValue
+from fairlead_schema.tools.pool_rules import PoolName
 
 AgentName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
@@ -57,10 +58,23 @@ class SwitchModel(ModelBody, SessionCommand):
 
 
 class MoveBody(InputModel):
-    """Where to work from here on. With `moveChanges` uncommitted changes come along."""
+    """Where to work from here on. With `moveChanges` uncommitted changes come along.
 
-    location: Annotated[LocationRef, NoNull]
+    Without a location only the pool changes. Without a pool the rules choose it for the location.
+    """
+
+    location: Annotated[LocationRef, NoNull] | None = None
     move_changes: Annotated[bool, NoNull] | None = None
+    pool: Annotated[PoolName, NoNull] | None = None
+    """The pool whose workers serve the session from here on."""
+    at_rest: Annotated[bool, NoNull] | None = None
+    """True: interrupt nothing, and refuse the move while something is open."""
+
+    @model_validator(mode="after")
+    def _leads_somewhere(self) -> Self:
+        if self.location is None and self.pool is None:
+            raise ValueError("name a location, a pool, or both")
+        return self
 
 
 class MoveSession(MoveBody, SessionCommand):

@@ -7,6 +7,7 @@ from pydantic import Base64Bytes, Field, StringConstraints
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.ids import AttachmentId, MessageId, OutputId, SessionId
 from fairlead_schema.model import InputModel, Model
+from fairlead_schema.tools.pool_rules import PoolName
 
 OriginName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/@-]{1,128}$")]
 """Who replays into a session, such as a deployment. Only that origin may add to the session."""
@@ -24,6 +25,8 @@ class TransferredSession(InputModel):
     through: Annotated[int, Field(ge=1, lt=2**53)]
     """The seq of the last event that the import brings."""
     directory: Annotated[str, StringConstraints(max_length=4096)]
+    pool: PoolName | None = None
+    """The pool that its log names at the end. Absent means the default pool."""
     message_ids: Annotated[
         tuple[MessageId, ...], Field(alias="messageIDs", max_length=CHECKED_IDS_MAX)
     ] = ()

@@ -77,6 +77,8 @@ class AttemptDispatched(Event):
     """The estimated number of prompt tokens, before any correction by measured usage."""
     transforms: tuple[TransformUse, ...] | None = None
     """The transforms of the request, in their order; None without any."""
+    trace: str | None = None
+    """The trace of the turn as a W3C `traceparent`, so that later owners link to it; None untraced."""
 
 
 class AttemptOverflowed(Event):

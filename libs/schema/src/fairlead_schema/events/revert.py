@@ -4,29 +4,9 @@ from typing import ClassVar, Literal, TypeAlias
 
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import MessageId
-from fairlead_schema.model import Model
+from fairlead_schema.session_values.revert_state import RevertState
 
 RevertAction: TypeAlias = Literal["stage", "clear"]
-
-
-class RevertedFile(Model):
-    """One file that a revert changes back."""
-
-    path: str
-    status: Literal["added", "modified", "deleted"]
-    additions: int
-    deletions: int
-    patch: str
-
-
-class RevertState(Model):
-    """A staged revert: the message to go back to, and the files that change back."""
-
-    message_id: MessageId
-    part_id: str | None = None
-    snapshot: str | None = None
-    diff: str | None = None
-    files: tuple[RevertedFile, ...] | None = None
 
 
 class RevertRequested(Event):

@@ -2,11 +2,14 @@
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event, Visibility
-from fairlead_schema.events.metadata import MetadataValue
 from fairlead_schema.ids import AttemptId, MessageId, SessionId
 from fairlead_schema.location import LocationRef
+from fairlead_schema.session_values.metadata import MetadataValue
+from fairlead_schema.tools.pool_rules import POOL_LEVEL, PoolName
 
 
 class SessionCreated(Event):
@@ -20,6 +23,13 @@ class SessionCreated(Event):
     model: ModelRef | None = None
     parent_id: SessionId | None = None
     timezone: str | None = None
+    pool: PoolName | None = None
+    """The pool whose workers serve the location. Absent means the default pool."""
+
+    @property
+    @override
+    def needed_level(self) -> int:
+        return self.level if self.pool is None else POOL_LEVEL
 
 
 class SessionArchived(Event):
@@ -118,3 +128,10 @@ class SessionMoved(Event):
     type: ClassVar[str] = "moved"
     location: LocationRef
     subdirectory: str | None = None
+    pool: PoolName | None = None
+    """The pool whose workers serve the location from here on. Absent means the default pool."""
+
+    @property
+    @override
+    def needed_level(self) -> int:
+        return self.level if self.pool is None else POOL_LEVEL

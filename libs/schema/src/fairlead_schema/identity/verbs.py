@@ -90,11 +90,11 @@ VERBS: Final[dict[str, VerbRule]] = {
     "tool.settle": _tools("tool:register"),
     "source.register": _tools("source:register"),
     "source.remove": _tools("source:register"),
-    "file.list": _tools("session:write"),
-    "file.read": _tools("session:write"),
-    "file.find": _tools("session:write"),
+    "file.list": _repeatable("session:write"),
+    "file.read": _repeatable("session:write"),
+    "file.find": _repeatable("session:write"),
     "source.changed": _tools("source:register"),
-    "skill.list": _tools("session:read"),
+    "skill.list": _repeatable("session:read"),
     "transform.register": _tools("transform:register"),
     "transform.remove": _tools("transform:register"),
     "transform.list": _tools("transform:register"),
@@ -114,6 +114,9 @@ VERBS: Final[dict[str, VerbRule]] = {
     "hook.purge": _repeatable("tenant:admin"),
 }
 """The answer "always" needs `approval:save`: tenants' own clients send it with `permission.approve`."""
+
+LOCATION_VERBS: Final = ("file.list", "file.read", "file.find", "skill.list")
+"""Verbs about a location. Ingest asks a worker of the pool that serves it."""
 
 NEEDS_ID: Final = frozenset(
     {"session.create", "session.prompt", "session.fork", "session.shell", "session.skill"}

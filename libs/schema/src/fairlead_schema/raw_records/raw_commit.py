@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, EventId
-from fairlead_schema.record import Commit, Recorded
+from fairlead_schema.record import Commit, ImportMark, Recorded
 
 
 class RawEvent(NamedTuple):
@@ -18,6 +18,7 @@ class RawEvent(NamedTuple):
     data: dict[str, Any]
     by: PrincipalName | None = None
     """The caller of the commit, or in a commit of an import that of the event."""
+    imported: ImportMark | None = None
 
 
 class RawCommit(NamedTuple):
@@ -32,7 +33,7 @@ def raw_event(recorded: Recorded) -> RawEvent:
     """An event with its data as this release writes it."""
     event = recorded.event
     id_, seq, time, by = recorded.id, recorded.seq, recorded.time, recorded.by
-    return RawEvent(type(event), id_, seq, time, event.wire(), by)
+    return RawEvent(type(event), id_, seq, time, event.wire(), by, recorded.imported)
 
 
 def raw_commit(commit: Commit) -> RawCommit:

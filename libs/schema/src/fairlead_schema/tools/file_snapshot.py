@@ -4,10 +4,10 @@ from typing import Annotated, TypeAlias
 
 from pydantic import StringConstraints
 
-from fairlead_schema.events.revert import RevertedFile
 from fairlead_schema.ids import SessionId, TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
+from fairlead_schema.session_values.revert_state import RevertedFile
 
 TreeId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 """The name of a snapshot: the git tree of the files."""
