@@ -64,6 +64,8 @@ class Explanation(Model):
     reason: str
     since: int | None = None
     owner: str | None = None
+    generation: int | None = None
+    """How often a runner has taken the session; absent before the first time."""
     waiting_on: tuple[Waiting, ...] | None = None
     approved_by: str | None = None
     """Who gave the newest permission of the session."""
@@ -208,6 +210,7 @@ def _explain(
         approved_by=approved_by,
         since=session.changed_at,
         owner=owner,
+        generation=session.execution.generation or None,
         waiting_on=waiting or None,
         next=next_,
     )
@@ -232,7 +235,11 @@ def _waiting_call(session: Session, call: UnsettledCall) -> Waiting:
     child = child_for(session, call)
     if child is not None:
         return Waiting(kind="session", id=child, what=f"the sub-agent {child}")
-    return Waiting(kind="tool", id=call.call_id, what=f"the tool {call.tool}")
+    pool = None if session.profile is None else session.profile.pool
+    place = (
+        "" if pool is None or call.worker is not None else f", which the pool {pool} has not begun"
+    )
+    return Waiting(kind="tool", id=call.call_id, what=f"the tool {call.tool}{place}")
 
 
 def _doing(session: Session) -> tuple[Code, str]:

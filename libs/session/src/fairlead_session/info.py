@@ -24,6 +24,7 @@ def info(session: Session) -> SessionInfo:
         title=profile.title,
         location=profile.location,
         subpath=profile.subpath,
+        pool=profile.pool,
         revert=profile.revert,
         metadata=dict(profile.metadata) or None,
         models=session.usage.models or None,

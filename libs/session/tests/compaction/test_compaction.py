@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from libs.session.tests.conftest import (
     CREATED,
@@ -362,6 +362,8 @@ def test_updates_of_the_epoch_in_force_do_not_make_it_compact_for_ever() -> None
     st.integers(1, 3_000),
     st.text(max_size=400),
 )
+@example(["", "", ""], 0, 273, "")
+@example(["", "", "0"], 0, 275, "0")
 def test_whatever_is_planned_and_ended_makes_the_request_smaller(
     texts: list[str], tokens: int, context: int, summary: str
 ) -> None:

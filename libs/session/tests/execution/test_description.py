@@ -12,7 +12,7 @@ from fairlead_schema.events import (
     TitleEnded,
     TitleRequested,
 )
-from fairlead_schema.events.metadata import METADATA_KEYS_MAX, MetadataValue
+from fairlead_schema.session_values.metadata import METADATA_KEYS_MAX, MetadataValue
 from fairlead_session.execution.commands import SessionIsArchived
 from fairlead_session.execution.description import MetadataChanges, TooMuchMetadata, describe
 from fairlead_session.info import info

@@ -25,8 +25,8 @@ from fairlead_schema.events import (
     ToolInputStarted,
     ToolSucceeded,
 )
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.session_info import ChangeSummary
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_schema.tools.content import Executor
 from fairlead_session.info import info
 from fairlead_session.state.file_changes import (

@@ -27,7 +27,13 @@ from fairlead_schema.events import (
 from fairlead_schema.location import LocationRef
 from fairlead_session.execution.commands import is_at_rest
 from fairlead_session.next_move import Rest, ServeMove, Stop, TakeTurn, is_moving, next_move
-from fairlead_session.relocation.commands import MoveUnderWay, RevertOpen, move
+from fairlead_session.relocation.commands import (
+    MoveUnderWay,
+    OtherPool,
+    RevertOpen,
+    SessionIsBusy,
+    move,
+)
 from fairlead_session.revert.commands import RevertUnderWay, stage
 from fairlead_session.state.relocation import EndedMove, Relocation, Transfer
 from fairlead_session.state.session import Session
@@ -126,3 +132,36 @@ def test_a_plain_move_takes_nothing_along() -> None:
 
     assert session.relocation == Relocation()
     assert not is_moving(session)
+
+
+HERE = LocationRef(directory="/work")
+TO_GPU = SessionMoved(location=HERE, pool="gpu")
+
+
+def test_a_move_to_another_pool_clears_the_epoch() -> None:
+    """A pool has disks of its own, so that its workers give a complete baseline first."""
+    session = given(*ANSWERED)
+
+    assert move(session, HERE, pool="gpu") == (TO_GPU,)
+    after = then(session, TO_GPU)
+    assert after.profile is not None
+    assert after.profile.pool == "gpu"
+    assert after.epoch is None
+    assert move(after, HERE, pool="gpu") == ()
+    assert move(after, HERE) == (SessionMoved(location=HERE),)
+
+
+def test_a_move_to_another_pool_stops_what_runs_unless_it_waits_for_a_rest() -> None:
+    running = given(*RUNNING)
+
+    assert move(running, HERE, pool="gpu") == (InterruptRequested(), TO_GPU)
+    assert move(running, HERE, pool="gpu", at_rest=True) == SessionIsBusy()
+    assert move(given(*ANSWERED), HERE, pool="gpu", at_rest=True) == (TO_GPU,)
+
+
+def test_changes_do_not_come_along_to_another_pool() -> None:
+    assert move(given(*ANSWERED), THERE, pool="gpu", with_changes=True) == OtherPool()
+
+
+def test_a_move_without_a_pool_leads_to_the_default_pool() -> None:
+    assert move(given(*ANSWERED, TO_GPU), THERE) == (SessionMoved(location=THERE),)

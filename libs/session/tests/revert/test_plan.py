@@ -26,7 +26,7 @@ from fairlead_schema.events import (
     ToolInputEnded,
     ToolInputStarted,
 )
-from fairlead_schema.events.revert import RevertState
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.revert.plan import NO_SNAPSHOT, RevertPlan, StepSpan, finish, plan_revert
 from fairlead_session.state.revert import FileTrees

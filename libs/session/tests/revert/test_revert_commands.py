@@ -29,8 +29,8 @@ from fairlead_schema.events import (
     RevertRequested,
     RevertStaged,
 )
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.prompt import Prompt
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_session.execution.commands import is_at_rest
 from fairlead_session.input.admission import MessageIdInUse, admit
 from fairlead_session.next_move import (

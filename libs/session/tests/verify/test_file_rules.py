@@ -26,8 +26,8 @@ from fairlead_schema.events import (
     SessionEvent,
     SessionMoved,
 )
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.location import LocationRef
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_session.verify.verify import verify
 
 STAGE = RevertRequested(action="stage", message_id="msg_1")

@@ -189,10 +189,11 @@ def _last_compaction(session: Session) -> CompactionMessage | None:
 
 
 def _summary_room(session: Session, identity: ModelIdentity, prior: str | None, room: int) -> int:
-    """The tokens that a request for a summary has for the conversation itself."""
+    """The units of text that a request for a summary has for the conversation itself."""
     ratio = session.requests.token_ratios.get(estimate.key(identity.model))
     # A ratio below 1 is no reason to send more: the estimate of a text is rough.
-    return int(room / max(1.0, ratio or 1.0)) - estimate.tokens(prompt("", prior))
+    tokens_max = int(room / max(1.0, ratio or 1.0))
+    return estimate.units_within(tokens_max) - estimate.text_units(prompt("", prior))
 
 
 def _recent_tokens_max(policy: CompactionPolicy, window: Window) -> int:

@@ -30,6 +30,11 @@ def text_units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+def units_within(tokens_max: int) -> int:
+    """The longest text, in UTF-16, whose estimate is at most so many tokens."""
+    return 4 * tokens_max + 1
+
+
 def estimate_value(value: object) -> int:
     """The estimate of a value as JSON."""
     return tokens(to_json(value).decode())

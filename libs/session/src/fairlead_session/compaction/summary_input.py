@@ -6,24 +6,23 @@ for a summary either. The longest entries lose their ends first, then the middle
 
 from typing import Final
 
-from fairlead_session.compaction.estimate import tokens
+from fairlead_session.compaction.estimate import text_units
+from fairlead_session.compaction.serialise import BETWEEN, join_entries
 
 # An entry that is shortened keeps at least this many characters.
 ENTRY_LENGTH_MIN: Final = 400
-_CHARACTERS_PER_TOKEN: Final = 4
 _NOTE_LENGTH: Final = 60
 
 
-def fit_entries(entries: tuple[str, ...], tokens_max: int) -> tuple[str, ...]:
-    """The entries, shortened to about so many tokens. Empty if not even the newest one fits."""
-    if not entries or sum(map(tokens, entries)) <= tokens_max:
+def fit_entries(entries: tuple[str, ...], units_max: int) -> tuple[str, ...]:
+    """The entries, shortened to so many units of UTF-16 when they are joined. Empty if not even the newest one fits."""
+    if not entries or text_units(join_entries(entries)) <= units_max:
         return entries
-    length_max = tokens_max * _CHARACTERS_PER_TOKEN
-    cap = _largest_cap(entries, length_max)
+    cap = _largest_cap(entries, units_max)
     if cap >= ENTRY_LENGTH_MIN:
         return tuple(_shorten_entry(text, cap) for text in entries)
     return _leave_out_middle(
-        tuple(_shorten_entry(text, ENTRY_LENGTH_MIN) for text in entries), length_max
+        tuple(_shorten_entry(text, ENTRY_LENGTH_MIN) for text in entries), units_max
     )
 
 
@@ -59,10 +58,10 @@ def _shorten_entry(text: str, cap: int) -> str:
     if _length(text) <= cap + _NOTE_LENGTH:
         return text
     # A character outside the basic plane counts twice, so a cut text may be shorter than the cap.
-    kept = text[: cap * len(text) // _length(text)]
+    kept = text[: cap * len(text) // text_units(text)]
     return f"{kept}\n[{len(text) - len(kept)} more characters were left out]"
 
 
 def _length(text: str) -> int:
-    """The length as the estimate of tokens counts it."""
-    return tokens(text) * _CHARACTERS_PER_TOKEN
+    """The units of an entry, with the blank line behind it."""
+    return text_units(text) + len(BETWEEN)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from fairlead_schema.events import SessionDescribed, SessionEvent
-from fairlead_schema.events.metadata import METADATA_KEYS_MAX, MetadataValue
+from fairlead_schema.session_values.metadata import METADATA_KEYS_MAX, MetadataValue
 from fairlead_session.execution.commands import SessionIsArchived, is_archived
 from fairlead_session.state.session import Profile, Session
 

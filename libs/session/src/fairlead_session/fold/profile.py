@@ -41,6 +41,7 @@ def _create(_session: Session, event: SessionCreated, recorded: Recorded) -> Pro
         created=at,
         updated=at,
         subpath=event.subpath,
+        pool=event.pool,
         agent=event.agent,
         model=event.model,
         parent_id=event.parent_id,
@@ -102,7 +103,8 @@ def _unarchive(session: Session, _event: SessionUnarchived, recorded: Recorded) 
 
 
 def _move(session: Session, event: SessionMoved, recorded: Recorded) -> Change:
-    return _change(session, recorded, location=event.location, subpath=event.subdirectory)
+    place = {"location": event.location, "subpath": event.subdirectory, "pool": event.pool}
+    return _change(session, recorded, **place)
 
 
 def _switch_agent(session: Session, event: AgentSwitched, recorded: Recorded) -> Change:

@@ -45,6 +45,7 @@ def _dispatch(session: Session, event: AttemptDispatched, _recorded: Recorded) -
         step=event.step,
         generation=session.execution.generation,
         estimate=event.estimate,
+        trace=event.trace,
     )
     return replace(session.turn, attempt=attempt, step=event.step)
 

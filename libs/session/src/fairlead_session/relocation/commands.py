@@ -21,15 +21,32 @@ class MoveUnderWay:
     """Another move is not done yet: its changes are on their way, or still at the source."""
 
 
-MoveRefusal: TypeAlias = RevertOpen | MoveUnderWay | SessionIsArchived
+@dataclass(frozen=True, slots=True)
+class OtherPool:
+    """Changes cannot come along: no worker sees the disks of both pools."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionIsBusy:
+    """A turn or a call is open, and the move shall interrupt nothing."""
+
+
+MoveRefusal: TypeAlias = RevertOpen | MoveUnderWay | OtherPool | SessionIsBusy | SessionIsArchived
 
 
 def move(
-    session: Session, location: LocationRef, *, with_changes: bool = False
+    session: Session,
+    location: LocationRef,
+    *,
+    pool: str | None = None,
+    with_changes: bool = False,
+    at_rest: bool = False,
 ) -> Events | MoveRefusal:
-    """Work in another location, and stop the work at the old one. The same directory is no move.
+    """Work in another location or pool, and stop the work at the old one. The same place is no move.
 
-    A move with changes is only asked for here. The same request again joins the first one.
+    The workers of `pool` serve the location; None is the default pool. A move with changes is only
+    asked for here, and the same request again joins the first one. A move `at_rest` interrupts
+    nothing: it is refused while something is open.
     """
     if with_changes and is_archived(session):
         return SessionIsArchived(session.id)
@@ -37,9 +54,20 @@ def move(
     if request is not None:
         same = with_changes and request.location.directory == location.directory
         return () if same else MoveUnderWay()
-    if session.profile is None or session.profile.location.directory == location.directory:
+    profile = session.profile
+    if profile is None:
         return ()
-    if session.profile.revert is not None or session.revert.requested is not None:
+    same_pool, same_place = profile.pool == pool, profile.location.directory == location.directory
+    if same_place and same_pool:
+        return ()
+    if with_changes and not same_pool:
+        return OtherPool()
+    if profile.revert is not None or session.revert.requested is not None:
         return RevertOpen()
-    moved = MoveRequested(location=location) if with_changes else SessionMoved(location=location)
-    return (*stop_running_work(session), moved)
+    stopping = stop_running_work(session)
+    if at_rest and (stopping or session.execution.interrupted):
+        return SessionIsBusy()
+    if with_changes:
+        return (*stopping, MoveRequested(location=location))
+    subdirectory = profile.subpath if same_place else None
+    return (*stopping, SessionMoved(location=location, subdirectory=subdirectory, pool=pool))

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead_schema.events import RevertCleared, RevertStaged, SessionEvent
-from fairlead_schema.events.revert import RevertedFile, RevertState
 from fairlead_schema.ids import MessageId
 from fairlead_schema.message import AssistantMessage, ToolBlock
+from fairlead_schema.session_values.revert_state import RevertedFile, RevertState
 from fairlead_session.state.revert import FileTrees
 from fairlead_session.state.session import Session
 

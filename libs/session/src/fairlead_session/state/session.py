@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.context import BaselinePart, SnapshotEntry
 from fairlead_schema.events.asks import Todo
-from fairlead_schema.events.metadata import MetadataValue
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import AttemptId, SessionId
 from fairlead_schema.location import LocationRef
+from fairlead_schema.session_values.metadata import MetadataValue
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_session.state.activity import Activity
 from fairlead_session.state.answers import KeptAnswer
 from fairlead_session.state.asks import Asks
@@ -57,6 +57,8 @@ class Profile:
     created: int
     updated: int
     subpath: str | None = None
+    pool: str | None = None
+    """The pool whose workers serve the session; None for the default pool."""
     agent: str | None = None
     model: ModelRef | None = None
     parent_id: SessionId | None = None
@@ -67,6 +69,10 @@ class Profile:
     titling: Titling = field(default_factory=Titling)
     created_by: PrincipalName | None = None
     """The principal for which the session and all its work count; None in a log that names nobody."""
+
+    def serving_pool(self, default: str) -> str:
+        """The name of the pool whose workers serve the session, given that of the default pool."""
+        return self.pool or default
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ class Attempt:
     finished: FinishedStream | None = None
     overflow: Overflow | None = None
     estimate: int | None = None
+    trace: str | None = None
+    """The trace in which the turn began, if it was traced."""
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ class SessionSummary:
     parent_id: SessionId | None = None
     directory: str = ""
     """Where the session works at its end."""
+    pool: str | None = None
+    """The pool whose workers serve it at its end; None for the default pool."""
     seq: int = 0
     bytes: int = 0
     message_ids: list[MessageId] = field(default_factory=list)
@@ -155,8 +157,9 @@ def _summarise(session: SessionSummary, event: SessionEvent) -> None:
     match event:
         case SessionCreated():
             session.parent_id, session.directory = event.parent_id, event.location.directory
+            session.pool = event.pool
         case SessionMoved():
-            session.directory = event.location.directory
+            session.directory, session.pool = event.location.directory, event.pool
         case PromptAdmitted(message_id=id_) | ShellRequested(message_id=id_):
             if not is_minted(id_):
                 session.message_ids.append(id_)

@@ -95,6 +95,10 @@ class InboxRules:
         self._ended: dict[MessageId, str] = {}
         self._shells: set[MessageId] = set()
 
+    def has_met(self, id_: MessageId) -> bool:
+        """Whether an input was admitted or promoted under this id."""
+        return id_ in self.pending or id_ in self._ended
+
     def check(self, event: SessionEvent) -> Findings:
         match event:
             case ShellRequested(message_id=id_):
