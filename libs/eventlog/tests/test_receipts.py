@@ -29,3 +29,21 @@ async def test_a_refusal_never_replaces_a_receipt(server: Server, at: Address) -
         assert await stored(subjects.receipt(at, "msg_1")) == b"receipt"
         assert await stored(subjects.refusal(at, "msg_1", 1)) == b"not yet"
         assert await stored(subjects.refusal(at, "msg_1", 2)) == b"conflict"
+
+
+async def test_receipts_are_read_on_from_a_position(server: Server, at: Address) -> None:
+    """The auditor reads each answer once; the refusal of a publication is under its message id too."""
+    async with open_link(server.address, name="test") as link:
+        receipts = JetStreamReceipts(link)
+        before = await receipts.last_position()
+        await receipts.store(at, "msg_a", b"a")
+        await receipts.store_refusal(at, "msg_b", b"b", publication=1)
+
+        found = await receipts.read_after(before)
+        again = await receipts.read_after(found[0].position)
+
+    assert [(each.at, each.message_id, each.answer) for each in found] == [
+        (at, "msg_a", b"a"),
+        (at, "msg_b", b"b"),
+    ]
+    assert again == found[1:]

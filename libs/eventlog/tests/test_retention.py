@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.condition.log_room import is_in_reserve
-from fairlead_eventlog.condition.retention import Retention, limited_streams
+from fairlead_eventlog.condition.retention import Retention, describe_limits, limited_streams
 from fairlead_eventlog.condition.stream_sizes import StreamSize
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogFull, LogUnavailable
@@ -49,6 +49,25 @@ def test_a_full_log_refuses_and_never_drops() -> None:
     assert specs["EVENTS"].discard == "old"
 
 
+def test_every_store_that_grows_has_a_setting() -> None:
+    """Each is limited by its own setting, and zero means no limit."""
+    limits = {
+        "attachment_bytes": 1,
+        "receipt_bytes": 2,
+        "dead_letter_bytes": 3,
+        "snapshot_bytes": 4,
+    }
+    specs = {spec.name: spec for spec in limited_streams(Retention(snapshot_days=5, **limits))}
+
+    assert specs["OBJ_fairlead-attachment"].max_bytes == 1
+    assert specs["RECEIPTS"].max_bytes == 2
+    assert specs["DEAD"].max_bytes == 3
+    snapshots = specs["KV_fairlead-snapshot"]
+    assert (snapshots.max_bytes, snapshots.max_age_s) == (4, 5 * DAY_S)
+    assert describe_limits(snapshots.max_age_s, snapshots.max_bytes) == "5 days and 4 bytes"
+    assert describe_limits(0, -1) == ""
+
+
 def test_the_register_of_message_ids_is_bounded_by_default() -> None:
     """A10: each session remembers its own ids for ever; only other sessions may use one again."""
     specs = {spec.name: spec for spec in limited_streams()}
@@ -86,7 +105,7 @@ async def test_narrower_limits_need_to_be_asked_for(server: Server) -> None:
     shrunk = await max_ages(server)
     await provision(server.address, retention=forever)
 
-    said = "stream MESSAGES: unchanged, max_age wider than configured: `--shrink` drops the rest"
+    said = "stream MESSAGES (90 days): unchanged, max_age wider than configured: `--shrink` drops the rest"
     assert said in lines
     assert (kept, shrunk) == (0, 90 * DAY_S)
     assert await max_ages(server) == 0

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_eventlog.condition.operations import OperationsReader
+from fairlead_eventlog.condition.self_description import SelfDescription
 from fairlead_eventlog.condition.stream_sizes import StreamSizes
 from fairlead_eventlog.condition.waiting_work import WaitingWork
 from fairlead_eventlog.feed.consumer_ports import FeedConsumers
@@ -77,5 +78,6 @@ class EventLog:
     stream_sizes: StreamSizes
     waiting_work: WaitingWork
     operations: OperationsReader
+    self_description: SelfDescription
     complaint: Callable[[], str | None]
     """Why the servers cannot be reached now, if so."""

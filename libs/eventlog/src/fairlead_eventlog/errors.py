@@ -14,7 +14,8 @@ LogError
 │   ├── StoreFull           the servers have no room for a message: the message says what to do
 │   ├── ServerUnfit         the server lacks what Fairlead needs: the message says how to mend it
 │   ├── SubjectRefused      the key has no grant for a subject: use the key of another identity
-│   └── CredentialsRefused  the servers do not know the key: give them the newest auth.conf
+│   ├── CredentialsRefused  the servers do not know the key: give them the newest auth.conf
+│   └── CertificateRefused  the servers' certificate has expired or is foreign: renew it, or correct nats.tls_ca
 ├── NoResponders       nobody serves that subject now: its server is gone or not yet up
 ├── StreamMissing      the streams are not provisioned: run `fairlead provision`
 ├── CredentialsUnusable  a key or certificate file cannot be used: correct the setting it names
@@ -120,7 +121,16 @@ class SubjectRefused(LogUnavailable):
 
 class CredentialsRefused(LogUnavailable):
     def __init__(self, server: str, credential: str, reason: str) -> None:
-        super().__init__(f"NATS at {server} refused {credential}: {reason}")
+        super().__init__(
+            f"NATS at {server} refused {credential} ({reason}): give this process its key of this"
+            " deployment; write the grants with `fairlead secrets` or `fairlead provision"
+            " --nats-auth`, and reload the nats-servers"
+        )
+
+
+class CertificateRefused(LogUnavailable):
+    def __init__(self, server: str, reason: str, cure: str) -> None:
+        super().__init__(f"NATS at {server} shows a certificate that is refused ({reason}): {cure}")
 
 
 class NoResponders(LogError):

@@ -155,6 +155,9 @@ class ShardLog(Protocol):
     async def forget_reader(self, shard: int, reader: str) -> None:
         """Remove what the server keeps for a reader, if anything. Whoever follows by this name is ended."""
 
+    async def reader_position(self, shard: int, reader: str) -> int | None:
+        """Up to where the server has delivered to a reader; None if it keeps nothing of the reader."""
+
     async def last_position(self, shard: int) -> int:
         """The position of the shard's last message, 0 for an empty shard."""
 
@@ -187,6 +190,14 @@ class Job(Protocol):
     @property
     def deliveries(self) -> int:
         """How often the message was delivered, this delivery included."""
+
+    @property
+    def trace(self) -> str | None:
+        """The trace of whoever left the message; None without a valid one."""
+
+    @property
+    def stored_ms(self) -> int:
+        """When the server stored the message, by the clock of the server."""
 
     async def extend(self) -> None:
         """Keep the message for another deadline."""

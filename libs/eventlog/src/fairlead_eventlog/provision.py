@@ -3,7 +3,12 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairlead_eventlog.condition.retention import DEFAULT_RETENTION, Retention, limited_streams
+from fairlead_eventlog.condition.retention import (
+    DEFAULT_RETENTION,
+    Retention,
+    describe_limits,
+    limited_streams,
+)
 from fairlead_eventlog.condition.stream_move import is_moving, move_stream
 from fairlead_eventlog.errors import LogUnavailable, TooFewServers, UnsafeChange
 from fairlead_eventlog.jetstream.connect import open_link
@@ -27,7 +32,7 @@ _FIXED: Final = ("storage", "retention")
 # Narrower limits drop messages, so an operator has to ask for them.
 _LIMITS: Final = ("max_age", "max_bytes")
 # The server is alone, and copies need other servers.
-_NO_CLUSTER: Final = 10074
+NO_CLUSTER: Final = 10074
 # The server's name for acknowledging a message after it is on disk.
 _SYNC_PERSIST: Final = "default"
 
@@ -53,14 +58,15 @@ async def provision(  # noqa: PLR0913 - one setting each
         try:
             for spec in limited_streams(retention):
                 outcome = await _apply(link, spec, replicas, shrink=shrink)
-                progress(f"stream {spec.name}: {outcome}")
+                limits = describe_limits(spec.max_age_s, spec.max_bytes)
+                progress(f"stream {spec.name}{limits and f' ({limits})'}: {outcome}")
             for name in await _remove_old_lanes(link):
                 progress(f"consumer {WAKES.name}/{name}: removed")
             for consumer in wanted:
                 outcome = await _apply_consumer(link, consumer)
                 progress(f"consumer {consumer.stream}/{consumer.name}: {outcome}")
         except ServerRefusal as refusal:
-            if refusal.code == _NO_CLUSTER:
+            if refusal.code == NO_CLUSTER:
                 raise TooFewServers(str(address), replicas) from refusal
             raise LogUnavailable(f"NATS refused to provision: {refusal}") from refusal
         await record_status(link, finalise=finalise, progress=progress)

@@ -37,6 +37,16 @@ class Origins(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class StoredReceipt:
+    """An answer of the durable intake, and where it is stored."""
+
+    position: int
+    at: Address
+    message_id: MessageId
+    answer: bytes
+
+
 class Receipts(Protocol):
     """The answers of the durable intake, for their callers to find."""
 
@@ -51,6 +61,12 @@ class Receipts(Protocol):
         The refusal stands under the sequence of its publication, and under the message id too unless
         an answer is there: the receipt of an earlier publication stays.
         """
+
+    async def last_position(self) -> int:
+        """The position of the last answer, 0 if there was none. Raises LogUnavailable."""
+
+    async def read_after(self, position: int) -> Sequence[StoredReceipt]:
+        """The next answers after a position, oldest first. Raises LogUnavailable."""
 
 
 OnSourceChanged: TypeAlias = Callable[[TenantId | None, str | None], None]

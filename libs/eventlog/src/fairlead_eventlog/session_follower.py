@@ -72,6 +72,10 @@ class SessionFollower(Generic[State]):
         if self._followed.get(at) is not followed:
             followed.stop()  # Others took its place meanwhile.
 
+    def follows(self, at: Address) -> bool:
+        """Whether the broadcasts of a session come here."""
+        return at in self._followed
+
     def assume(self, at: Address) -> Versioned[State] | None:
         """The session to write from, as its broadcasts tell, or None: then the caller reads it."""
         known = self.peek(at)

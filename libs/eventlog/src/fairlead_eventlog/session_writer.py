@@ -59,6 +59,8 @@ class Written(NamedTuple, Generic[State, Value]):
 
     after: AssumedState[State]
     value: Value
+    met_others: bool = False
+    """Whether the append conflicted: somebody else writes to the session too."""
 
 
 class _Refusal(NamedTuple):
@@ -134,24 +136,25 @@ class SessionWriter(Generic[State]):
         """
         async with self.lock(at):
             stamp = _Stamp(self._ids, by)
-            current = None if assumed is None or self.is_behind(at, assumed) else assumed
-            is_confirmed = False
+            current = self._catch_up_here(at, assumed)
+            is_confirmed, met_others = False, False
             for _ in count() if self._tries_max is None else range(self._tries_max):
                 if current is None:
                     current = AssumedState(await self.read(at))
                 events, value = await _ask(decide, current.state)
                 if events and not isinstance(value, _Refusal):
                     try:
-                        return Written(await self._append(at, current, stamp, events), value)
+                        written = await self._append(at, current, stamp, events)
+                        return Written(written, value, met_others)
                     except AppendConflict as conflict:
                         current = await self._catch_up(at, current, conflict)
-                        is_confirmed = False
+                        is_confirmed, met_others = False, True
                         continue
                 newest = current if is_confirmed else await self._confirm(at, current)
                 if newest is current:
                     if isinstance(value, _Refusal):
                         raise value.error
-                    return Written(current, value)
+                    return Written(current, value, met_others)
                 current, is_confirmed = newest, True
         raise SessionBusy(at)
 
@@ -252,6 +255,16 @@ class SessionWriter(Generic[State]):
             if base.complete:
                 self._cache.put(at, written)
             return AssumedState(written, base.complete)
+
+    def _catch_up_here(
+        self, at: Address, assumed: AssumedState[State] | None
+    ) -> AssumedState[State] | None:
+        """What to write from: what was assumed, or what this process has written since; None: read."""
+        if assumed is None or not self.is_behind(at, assumed):
+            return assumed
+        known = self._cache.peek(at)
+        newer = None if known is None else AssumedState(known)
+        return None if newer is None or self.is_behind(at, newer) else newer
 
     async def _catch_up(
         self, at: Address, base: AssumedState[State], conflict: AppendConflict

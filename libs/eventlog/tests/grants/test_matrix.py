@@ -1,13 +1,16 @@
 """Every identity against every kind of subject, on a real server under the generated configuration."""
 
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from typing import Final
 
 import pytest
 
+from fairlead_eventlog.condition.self_description import NatsSelfDescription
+from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.grants.key_directory import KeyDirectory
-from fairlead_eventlog.grants.services import SERVICE_IDENTITIES, ServiceIdentity
+from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
 from fairlead_eventlog.jetstream.connect import connect, open_link
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.streams import log_stream
@@ -15,7 +18,9 @@ from fairlead_schema.identity.principal import Principal
 from fairlead_schema.identity.scopes import scopes_of
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.subjects import Address, commit, log, shard
+from fairlead_schema.tools.pool_rules import PoolRule, PoolRules
 from fairlead_service import ids
+from fairlead_service.rpc.service_api import ServiceApi
 from fairlead_testing.nats import Server, run_guarded_server
 from fairlead_testing.nats_probe import probe
 
@@ -32,9 +37,12 @@ SUBJECTS: Final = {
     "webhooks changed": "fairlead.webhook",
     "schedules changed": "fairlead.schedule",
     "free slots": "fairlead.free.runner-default",
+    "free slots of workers": "fairlead.free.tools-default",
+    "free slots of gpu workers": "fairlead.free.tools-gpu",
     "timer": "fairlead.timer.acme.1.ses_x",
     "due": "fairlead.due.acme.1.ses_x",
     "tool": "fairlead.tool.default.acme.ses_x",
+    "tool of gpu": "fairlead.tool.gpu.acme.ses_x",
     "prompt": "fairlead.prompt.acme.ses_x",
     "receipt": "fairlead.receipt.acme.ses_x.msg_x",
     "event": "fairlead.event.acme.ses_x.session.created",
@@ -43,7 +51,13 @@ SUBJECTS: Final = {
     "dead": "fairlead.dead.tests",
     "ping": "fairlead.ping.worker",
     "observe": "fairlead.observe.default",
+    "observe gpu": "fairlead.observe.gpu",
+    "files of gpu": "fairlead.files.gpu.capture",
+    "attach to gpu": "fairlead.attach.gpu",
+    "browse": "fairlead.browse.default.acme.file.list",
+    "browse gpu": "fairlead.browse.gpu.acme.file.list",
     "open texts": "fairlead.open.run_1",
+    "who is there": "$SRV.STATS",
     "tooling": "fairlead.tooling.default",
     "lookup": "fairlead.lookup.default",
     "spending": "fairlead.spending.acme",
@@ -84,9 +98,13 @@ STREAM_SUBJECTS: Final = {
     "purge wakes": f"{API}.STREAM.PURGE.WAKES",
     "take tools": f"{API}.CONSUMER.MSG.NEXT.TOOLS.tools-default",
     "ack tools": "$JS.ACK.TOOLS.tools-default.1.1.1.1.0",
+    "take tools of gpu": f"{API}.CONSUMER.MSG.NEXT.TOOLS.tools-gpu",
+    "ack tools of gpu": "$JS.ACK.TOOLS.tools-gpu.1.1.1.1.0",
     "take due timers": f"{API}.CONSUMER.MSG.NEXT.TIMERS.due",
     "read prompts": f"{API}.STREAM.MSG.GET.PROMPTS",
     "take prompts": f"{API}.CONSUMER.MSG.NEXT.PROMPTS.ingest",
+    "read receipts in batches": f"{API}.DIRECT.GET.RECEIPTS",
+    "follow log as the auditor": f"{API}.CONSUMER.CREATE.LOG-0.audit",
     "read approvals": f"{API}.STREAM.MSG.GET.KV_fairlead-approval",
     "read transforms": f"{API}.DIRECT.GET.KV_fairlead-transform",
     "read log status": f"{API}.STREAM.MSG.GET.KV_fairlead-log",
@@ -103,6 +121,8 @@ STREAM_SUBJECTS: Final = {
     "create log": f"{API}.STREAM.CREATE.LOG-0",
     "change log": f"{API}.STREAM.UPDATE.LOG-0",
     "delete log": f"{API}.STREAM.DELETE.LOG-0",
+    "copy log": f"{API}.STREAM.SNAPSHOT.LOG-0",
+    "restore log": f"{API}.STREAM.RESTORE.LOG-0",
     "create consumer of wakes": f"{API}.CONSUMER.CREATE.WAKES.runner-default",
     "create another consumer of wakes": f"{API}.CONSUMER.CREATE.WAKES.mine",
     "delete consumer of wakes": f"{API}.CONSUMER.DELETE.WAKES.runner-acme",
@@ -113,27 +133,35 @@ PUBLISHED: Final = SUBJECTS | STREAM_SUBJECTS
 
 _READ: Final = {"read log", "read log in batches", "read log status"}
 _WRITE: Final = _READ | {"log", "snapshot", "read snapshots", "wake", "dead"}
-MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
+_WORKER: Final = _WRITE | {
+    *("delta", "app", "job", "ping", "verb of ingest", "prompt for a schedule"),
+    *("output", "read outputs", "purge outputs", "read approvals"),
+    *("spending", "timer", "read transforms"),
+}
+MAY_PUBLISH: Final[dict[str, set[str]]] = {
     "ingest": _WRITE
     | {"receipt", "message", "approval", "read approvals", "take prompts", "purge wakes", "ping"}
     | {"spending", "create consumer of wakes", "read prompts", "origin", "output", "read outputs"}
-    | {"observe", "lookup"}
+    | {"observe", "lookup", "observe gpu", "browse", "browse gpu"}
     | {"webhook", "schedule", "read webhooks", "webhooks changed", "schedules changed"}
     | {"make a consumer of the feed", "delete a consumer of the feed"},
     "runner": _WRITE
     | {"take wakes", "take due timers", "timer", "tool", "delta", "observe", "tooling"}
+    | {"tool of gpu", "observe gpu", "files of gpu", "attach to gpu"}
+    | {"free slots of workers", "free slots of gpu workers"}
     | {"spending", "verb of ingest", "ping", "free slots", "create consumer of wakes"}
     | {"app", "read transforms"},
-    "tools": _WRITE
-    | {"take tools", "ack tools", "tool", "delta", "app", "job", "ping", "verb of ingest"}
-    | {"prompt for a schedule"}
-    | {"registration", "source", "output", "read outputs", "purge outputs", "read approvals"}
-    | {"spending", "tools changed", "free slots", "timer", "transform", "read transforms"}
+    "tools": _WORKER
+    | {"take tools", "ack tools", "tool", "free slots of workers"}
+    | {"registration", "source", "tools changed", "transform"}
     | {"source changed", "transforms changed"},
+    "tools-gpu": _WORKER
+    | {"take tools of gpu", "ack tools of gpu", "tool of gpu", "free slots of gpu workers"},
     "projector": _READ
     | {
         "purge log",
         "follow log",
+        "follow log as the auditor",
         "wake",
         "create consumer of wakes",
         "purge wakes",
@@ -141,7 +169,8 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
         "event",
         "checkpoint",
     }
-    | {"read approvals", "purge outputs", "verb of services", "ping", "read dead letters"},
+    | {"read approvals", "purge outputs", "verb of services", "ping", "read dead letters"}
+    | {"who is there"},
     "hooks": {"read log status", "read webhooks", "hook state", "undelivered"}
     | {"read feed", "take feed", "make a consumer of the feed", "delete a consumer of the feed"}
     | {"prompt for a schedule"},
@@ -149,6 +178,8 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
     | {"verb of hooks", "prompt for a schedule"}
     | {"read snapshots", "read outputs", "spending", "verb of ingest", "verb of tools"}
     | {"open texts"},
+    "audit": _READ | {"read receipts in batches", "follow log as the auditor"},
+    "backup": {"copy log", "read log status"},
     "provision": {
         "create log",
         "change log",
@@ -165,14 +196,21 @@ MAY_PUBLISH: Final[dict[ServiceIdentity, set[str]]] = {
 _SERVED_BY_INGEST: Final = {
     *("verb of ingest", "own verb of ingest", "verb of services", "prompt for a schedule"),
 }
-MAY_SUBSCRIBE: Final[dict[ServiceIdentity, set[str]]] = {
-    "ingest": {"commit", *_SERVED_BY_INGEST},
-    "runner": {"commit", "free slots", "ping", "open texts", "tools changed", "transforms changed"},
+MAY_SUBSCRIBE: Final[dict[str, set[str]]] = {
+    "ingest": {"commit", "who is there", *_SERVED_BY_INGEST},
+    "runner": {"commit", "free slots", "ping", "open texts", "tools changed", "transforms changed"}
+    | {"free slots of workers", "free slots of gpu workers", "who is there"},
     "tools": {"commit", "ping", "observe", "tooling", "verb of tools", "own verb of tools"}
-    | {"tools changed", "source changed", "free slots", "lookup"},
-    "projector": {"commit", "spending"},
-    "gateway": {"commit", "delta"},
-    "hooks": {"webhooks changed", "schedules changed", "verb of hooks", "own verb of hooks"},
+    | {"tools changed", "source changed", "free slots of workers", "lookup", "browse"}
+    | {"who is there"},
+    "tools-gpu": {"commit", "ping", "tools changed", "source changed", "who is there"}
+    | {"free slots of gpu workers", "observe gpu", "files of gpu", "attach to gpu", "browse gpu"},
+    "projector": {"commit", "spending", "who is there"},
+    "gateway": {"commit", "delta", "who is there"},
+    "hooks": {"webhooks changed", "schedules changed", "verb of hooks", "own verb of hooks"}
+    | {"who is there"},
+    "audit": set(),
+    "backup": set(),
     "provision": set(),
     "operator": set(SUBJECTS),
 }
@@ -181,12 +219,15 @@ ACME: Final = Principal("key:one", "acme", scopes_of(["admin"]))
 VIEWER: Final = Principal("key:eyes", "acme", scopes_of(["viewer"]))
 RIVAL: Final = Principal("service:shop", "rival", scopes_of(["admin"]))
 PRINCIPALS: Final = (ACME, VIEWER, RIVAL)
+POOLS: Final = PoolRules(
+    (PoolRule("guests", tenants=("guest",)), PoolRule("gpu", directories=("/srv/gpu",)))
+)
 
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyDirectory:
     directory = KeyDirectory(tmp_path_factory.mktemp("nats") / "keys")
-    directory.write(PRINCIPALS)
+    directory.write(PRINCIPALS, pools=POOLS)
     return directory
 
 
@@ -197,9 +238,9 @@ def guarded_server(keys: KeyDirectory) -> Iterator[Server]:
         yield running
 
 
-@pytest.mark.parametrize("identity", SERVICE_IDENTITIES)
+@pytest.mark.parametrize("identity", [*SERVICE_IDENTITIES, "tools-gpu"])
 async def test_a_service_uses_its_own_subjects_and_no_others(
-    identity: ServiceIdentity, guarded_server: Server, keys: KeyDirectory
+    identity: str, guarded_server: Server, keys: KeyDirectory
 ) -> None:
     """B9: a service that is taken over reaches only what it needs for its work."""
     async with probe(keys.service_address(guarded_server.url, identity)) as service:
@@ -208,6 +249,28 @@ async def test_a_service_uses_its_own_subjects_and_no_others(
 
         assert await service.publish(published) == MAY_PUBLISH[identity]
         assert await service.subscribe(SUBJECTS) == MAY_SUBSCRIBE[identity]
+
+
+async def test_the_workers_of_one_tenant_write_no_log_of_another(
+    guarded_server: Server, keys: KeyDirectory
+) -> None:
+    """C6: a worker that a hostile tenant takes over changes nothing of other tenants."""
+    subjects = {
+        f"{kind} of {tenant}": f"fairlead.{kind}.{tenant}.{rest}"
+        for tenant in ("guest", "acme")
+        for kind, rest in (
+            ("log", "1.ses_x"),
+            ("wake", "1.ses_x"),
+            ("timer", "1.ses_x"),
+            ("delta", "ses_x"),
+            ("app", "double"),
+            ("api", "session.prompt"),
+        )
+    }
+    async with probe(keys.service_address(guarded_server.url, "tools-guests")) as worker:
+        allowed = await worker.publish(subjects)
+
+    assert allowed == {name for name in subjects if name.endswith("of guest")}
 
 
 @pytest.mark.usefixtures("impatient")
@@ -329,12 +392,54 @@ async def test_the_gateway_reads_the_log_from_its_own_account(
             await reader.request("fairlead.api.acme.session.get", b"{}")
 
 
+async def test_every_gateway_and_runner_says_that_it_is_there(
+    guarded_server: Server, keys: KeyDirectory
+) -> None:
+    """B9: gateways answer from their own account, each of them, and only the projector may ask."""
+    names = ("fairlead-gateway", "fairlead-gateway", "fairlead-runner")
+    described = [ServiceApi(name, name) for name in names]
+    async with AsyncExitStack() as stack:
+
+        async def join(identity: str) -> EventLog:
+            address = keys.service_address(guarded_server.url, identity)
+            return await stack.enter_async_context(connect(address, name="test"))
+
+        for one in described:
+            joined = await join(one.name.removeprefix("fairlead-"))
+            await joined.self_description.start_answering(one.answers())
+            assert await joined.log.head(Address("acme", ids.session_id()))
+        projector, operator = await join("projector"), await join("operator")
+
+        found = await projector.operations.services()
+        subject = f"$SRV.PING.fairlead-gateway.{described[0].id}"
+        alone = await operator.requests.request(subject, b"", timeout_s=10)
+        with pytest.raises(NoResponders):
+            await operator.requests.request("$SRV.PING.fairlead-nobody", b"", timeout_s=10)
+
+    assert [(one.name, one.id) for one in found] == sorted((one.name, one.id) for one in described)
+    assert {one.requests for one in found} == {0}
+    assert described[0].id.encode() in alone
+
+
+async def test_who_may_not_say_that_it_is_there_works_all_the_same(
+    guarded_server: Server, keys: KeyDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A service of this release may start before the grants are written anew: the log says so."""
+    async with open_link(keys.service_address(guarded_server.url, "audit"), name="test") as link:
+        await NatsSelfDescription(link).start_answering(ServiceApi("a", "a").answers())
+        await link.flush()
+
+        assert link.client.violation is None
+        assert "grant the subject" in caplog.text
+        assert (await link.api("STREAM.INFO.LOG-0"))["state"]["messages"] >= 0
+
+
 async def test_keys_are_private_and_outlive_a_second_writing(keys: KeyDirectory) -> None:
     """B8: only the owner reads the seeds, and a repeated command keeps them."""
     files = sorted(path for path in keys.root.iterdir())
     seeds = {path: path.read_bytes() for path in files}
 
-    written = keys.write(PRINCIPALS)
+    written = keys.write(PRINCIPALS, pools=POOLS)
 
     assert (written.created, written.exposed) == ((), ())
     assert {path: path.read_bytes() for path in files} == seeds

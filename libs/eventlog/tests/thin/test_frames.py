@@ -71,3 +71,20 @@ def test_the_status_is_seen_without_parsing(
 ) -> None:
     message = InboundMessage("a", "", data, raw)
     assert (message.is_status, message.found_nobody) == (is_status, found_nobody)
+
+
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        (None, None),
+        (b"NATS/1.0\r\n\r\n", None),
+        (b"NATS/1.0\r\nNats-Sequence: 7\r\n\r\n", "7"),
+        (b"NATS/1.0\r\nNats-Sequence: 1\r\nA: b\r\nNats-Sequence: 7\r\nC: d\r\n\r\n", "7"),
+        (b"NATS/1.0\r\nNats-Last-Nats-Sequence: 7\r\n\r\n", None),
+    ],
+)
+def test_a_header_of_the_server_is_found_without_the_others(
+    raw: bytes | None, found: str | None
+) -> None:
+    """A stored message may hold a header of the same name: what the server added is the last."""
+    assert InboundMessage("s", raw_headers=raw).find_header("Nats-Sequence") == found

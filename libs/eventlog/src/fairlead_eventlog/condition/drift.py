@@ -8,6 +8,7 @@ from fairlead_eventlog.jetstream.link import NO_CONSUMER, NatsLink, ServerRefusa
 from fairlead_eventlog.provision import read_stream_config, stream_config, zero_value
 from fairlead_eventlog.streams import STREAMS, StreamSpec, consumers
 from fairlead_schema.identity.nats_address import NatsAddress
+from fairlead_schema.tools.pool_rules import DEFAULT_POOL
 
 # An operator chooses the copies, and how a stream is persisted follows from them. Limits may be wider.
 _FREE: Final = frozenset(
@@ -41,7 +42,9 @@ class Drift:
         return "; ".join(parts) or None
 
 
-async def read_drift(address: NatsAddress, *, timeout_s: float = 5.0) -> Drift:
+async def read_drift(
+    address: NatsAddress, *, timeout_s: float = 5.0, pools: tuple[str, ...] = (DEFAULT_POOL,)
+) -> Drift:
     """Compare the server with the declarations. Raises LogUnavailable."""
     async with open_link(address, name="fairlead-doctor", timeout_s=timeout_s) as link:
         found = {spec.name: await read_stream_config(link, spec.name) for spec in STREAMS}
@@ -53,7 +56,7 @@ async def read_drift(address: NatsAddress, *, timeout_s: float = 5.0) -> Drift:
         missing = tuple(name for name, config in found.items() if config is None)
         gone = [
             f"{spec.stream}/{spec.name}"
-            for spec in consumers()
+            for spec in consumers(pools=pools)
             if spec.stream not in missing and not await _has_consumer(link, spec.stream, spec.name)
         ]
     return Drift(missing, tuple(changed), tuple(gone))

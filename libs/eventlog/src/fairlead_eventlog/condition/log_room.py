@@ -44,15 +44,16 @@ class LogRoom:
         stream = log_stream(subjects.shard(at.session_id))
         size = self._estimate(stream)
         self._refresh(stream, size)
-        is_purge = any(isinstance(draft.event, SessionPurged) for draft in drafts)
-        if size is not None and is_in_reserve(size) and not is_purge:
+        if size is not None and is_in_reserve(size) and not _is_purge(drafts):
             raise LogFull(stream, size.bytes, size.bytes_max)
         self._added[stream] += length
 
     def _estimate(self, stream: str) -> StreamSize | None:
         """The size that was read, with what this process has written since."""
         size = self._sizes.get(stream)
-        return None if size is None else size._replace(bytes=size.bytes + self._added[stream])
+        if size is None or not size.bytes_max:
+            return size  # Nobody asks how large a log without a limit is.
+        return size._replace(bytes=size.bytes + self._added[stream])
 
     def _refresh(self, stream: str, size: StreamSize | None) -> None:
         now = time.monotonic()
@@ -76,6 +77,10 @@ class LogRoom:
             if size is not None:
                 self._sizes[stream] = size
                 self._added[stream] -= added
+
+
+def _is_purge(drafts: tuple[Draft, ...]) -> bool:
+    return any(isinstance(draft.event, SessionPurged) for draft in drafts)
 
 
 def is_in_reserve(size: StreamSize) -> bool:

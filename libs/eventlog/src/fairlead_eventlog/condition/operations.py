@@ -11,6 +11,7 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import NO_STREAM, NatsLink, ServerRefusal, StoredMessage
 from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_eventlog.streams import DEAD, STREAMS
+from fairlead_schema import subjects
 from fairlead_schema.commands.operations import ServiceInstance, ShownDeadLetter, StreamState
 from fairlead_schema.dead_letter import DeadLetter
 from fairlead_schema.ids import TenantId
@@ -123,10 +124,18 @@ def _instance(raw: bytes) -> ServiceInstance | None:
             started=int(started.timestamp() * 1000),
             requests=sum(endpoint["num_requests"] for endpoint in said["endpoints"]),
             errors=sum(endpoint["num_errors"] for endpoint in said["endpoints"]),
+            pool=_pool(said["endpoints"]),
         )
     except (ValueError, KeyError, TypeError):
         # Anybody may call a service of their own by any name.
         return None
+
+
+def _pool(endpoints: list[dict[str, Any]]) -> str | None:
+    """The pool whose locations a service observes."""
+    prefix = subjects.observe("")
+    found = (str(endpoint.get("subject")) for endpoint in endpoints)
+    return next((name.removeprefix(prefix) for name in found if name.startswith(prefix)), None)
 
 
 def _letter(message: StoredMessage, tenant: TenantId) -> ShownDeadLetter | None:
@@ -147,6 +156,6 @@ def _letter(message: StoredMessage, tenant: TenantId) -> ShownDeadLetter | None:
 
 
 def _stored_at(message: StoredMessage) -> int:
-    stamp = message.headers.get("Nats-Time-Stamp")
-    when = datetime.now(UTC) if stamp is None else datetime.fromisoformat(stamp[:26] + "+00:00")
+    stamp = message.time_stamp
+    when = datetime.fromisoformat(stamp[:26] + "+00:00") if stamp else datetime.now(UTC)
     return int(when.timestamp() * 1000)

@@ -33,11 +33,11 @@ class Crossings:
     broadcasts: tuple[str, ...]
     """What the account may hear of the platform."""
     served: tuple[str, ...] = ()
-    """What the platform may ask of the account: application tools and context sources."""
+    """What the platform may ask of the account: application tools and context sources, or who is there."""
 
 
-def crossings_of(granted: Permissions) -> Crossings:
-    """What crosses for a service outside the platform's account: exactly its grants."""
+def crossings_of(granted: Permissions, served: tuple[str, ...]) -> Crossings:
+    """What crosses for a service outside the platform's account: exactly its grants and what it serves."""
     return Crossings(
         requests=tuple(
             Crossing(subject, many_answers=True, answer_s_max=READ_S_MAX)
@@ -46,4 +46,5 @@ def crossings_of(granted: Permissions) -> Crossings:
             for subject in granted.publish
         ),
         broadcasts=granted.subscribe,
+        served=served,
     )

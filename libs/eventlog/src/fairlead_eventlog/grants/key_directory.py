@@ -12,11 +12,12 @@ import nkeys
 from fairlead_eventlog.errors import CredentialsUnusable
 from fairlead_eventlog.grants.callout import CALLOUT, ISSUER, CalloutIssuer, CalloutRules
 from fairlead_eventlog.grants.server_config import render
-from fairlead_eventlog.grants.services import SERVICE_IDENTITIES, ServiceIdentity
+from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
 from fairlead_eventlog.grants.tenants import principal_inbox, principal_key
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.ids import TenantId
+from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules, worker_identity
 
 CONFIG: Final = "auth.conf"
 SEED_SUFFIX: Final = ".nk"
@@ -49,7 +50,7 @@ class KeyDirectory:
         """The seed of an identity or a principal."""
         return self.root / f"{name.replace(':', '-')}{SEED_SUFFIX}"
 
-    def service_address(self, url: str, identity: ServiceIdentity) -> NatsAddress:
+    def service_address(self, url: str, identity: str) -> NatsAddress:
         """The address of a service that connects with its own key."""
         seed = str(self.seed_file(identity))
         return NatsAddress(url, nkey_file=seed).for_identity(identity)
@@ -68,15 +69,17 @@ class KeyDirectory:
         principals: Iterable[Principal],
         *,
         callout_tenants: tuple[TenantId, ...] | None = None,
+        pools: PoolRules = ONE_POOL,
     ) -> WrittenKeys:
-        """Make the missing seeds and write the configuration anew.
+        """Make the missing seeds and write the configuration anew. Each pool has a key of its own.
 
         With `callout_tenants`, an auth callout may connect clients of these tenants. Raises
         CredentialsUnusable for a seed file that holds no seed, and for a directory that cannot be
         written.
         """
         members = tuple(principals)
-        names = (*SERVICE_IDENTITIES, *(principal_key(principal) for principal in members))
+        workers = map(worker_identity, pools.others)
+        names = (*SERVICE_IDENTITIES, *workers, *(principal_key(member) for member in members))
         issuers = () if callout_tenants is None else (ISSUER,)
         if callout_tenants is not None:
             names = (*names, CALLOUT)
@@ -93,7 +96,7 @@ class KeyDirectory:
             rules = None
             if callout_tenants is not None:
                 rules = CalloutRules(self.callout_issuer().public, callout_tenants)
-            write_private(self.config, render(keys, members, rules).encode())
+            write_private(self.config, render(keys, members, rules, pools).encode())
         except OSError as error:
             raise self._unusable(error) from error
         return WrittenKeys(tuple(created), tuple(exposed))

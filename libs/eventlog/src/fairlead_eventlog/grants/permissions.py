@@ -48,6 +48,14 @@ def purge(*streams: str) -> Permissions:
     return publish(*(f"{API}.STREAM.PURGE.{stream}" for stream in streams))
 
 
+def copy(*streams: str) -> Permissions:
+    """Get whole streams as files of the server."""
+    return publish(
+        *(f"{API}.STREAM.SNAPSHOT.{stream}" for stream in streams),
+        *(f"$JS.SNAPSHOT.ACK.{stream}.>" for stream in streams),
+    )
+
+
 def take(stream: str, consumer: str) -> Permissions:
     """Pull from a consumer and acknowledge what it delivers."""
     return publish(f"{API}.CONSUMER.MSG.NEXT.{stream}.{consumer}", f"$JS.ACK.{stream}.{consumer}.>")

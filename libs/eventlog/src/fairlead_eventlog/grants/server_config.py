@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from fairlead_eventlog.grants.callout import ACCOUNT, CALLOUT, REQUESTS, CalloutRules
-from fairlead_eventlog.grants.crossings import Crossing, Crossings
+from fairlead_eventlog.grants.crossings import READ_S_MAX, Crossing, Crossings
 from fairlead_eventlog.grants.permissions import API, Permissions
 from fairlead_eventlog.grants.services import (
     READER,
     SERVICE_IDENTITIES,
     reader_crossings,
     service_grants,
+    worker_grants,
 )
 from fairlead_eventlog.grants.tenants import (
     CLIENT_CONNECTIONS_MAX,
@@ -26,6 +27,7 @@ from fairlead_eventlog.grants.tenants import (
 )
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.ids import TenantId
+from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules, worker_identity
 
 PLATFORM: Final = "FAIRLEAD"
 GATEWAY: Final = "GATEWAY"
@@ -43,6 +45,7 @@ def render(
     public_keys: PublicKeys,
     principals: Iterable[Principal],
     callout: CalloutRules | None = None,
+    pools: PoolRules = ONE_POOL,
 ) -> str:
     """The configuration. The public keys of identities and principals are given by name."""
     by_tenant: dict[TenantId, list[Principal]] = defaultdict(list)
@@ -53,7 +56,7 @@ def render(
     crossings = {GATEWAY: reader_crossings()}
     for tenant, members in sorted(by_tenant.items()):
         crossings[tenant_account(tenant)] = tenant_crossings(tenant, tuple(members))
-    lines = [HEAD, "accounts {", *_platform(public_keys, crossings)]
+    lines = [HEAD, "accounts {", *_platform(public_keys, crossings, pools)]
     lines += _gateway(public_keys, crossings[GATEWAY])
     for tenant, members in sorted(by_tenant.items()):
         account = tenant_account(tenant)
@@ -87,15 +90,21 @@ def _callout(public_keys: PublicKeys, callout: CalloutRules) -> Iterator[str]:
     yield "}"
 
 
-def _platform(public_keys: PublicKeys, crossings: Mapping[str, Crossings]) -> Iterator[str]:
+def _platform(
+    public_keys: PublicKeys, crossings: Mapping[str, Crossings], pools: PoolRules
+) -> Iterator[str]:
     yield "  SYS { }"
     yield f"  {PLATFORM} {{"
     yield "    jetstream: enabled"
     yield "    users: ["
     for identity in SERVICE_IDENTITIES:
         if identity != READER:
-            granted = service_grants(identity)
+            granted = service_grants(identity, default_pool=pools.default)
             yield from _user(public_keys[identity], granted, identity, SERVICE_ANSWERS)
+    for pool in pools.others:
+        name = worker_identity(pool)
+        granted = worker_grants(pool, pools.tenants_of(pool))
+        yield from _user(public_keys[name], granted, name, SERVICE_ANSWERS)
     yield "    ]"
     yield "    exports: ["
     for account, crossing in crossings.items():
@@ -127,6 +136,12 @@ def _gateway(public_keys: PublicKeys, crossing: Crossings) -> Iterator[str]:
     yield "    mappings: {"
     yield from (f"      {_quote(old)}: {_quote(new)}" for old, new in renamed.items())
     yield "    }"
+    yield "    exports: ["
+    # Every gateway answers the same question.
+    for subject in crossing.served:
+        answers = f'response_type: stream, response_threshold: "{READ_S_MAX}s"'
+        yield f"      {{ service: {_quote(subject)}, {answers}, accounts: [{PLATFORM}] }}"
+    yield "    ]"
     yield from _imports(crossing, renamed)
     yield "  }"
 

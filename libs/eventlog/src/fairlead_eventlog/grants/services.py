@@ -2,6 +2,7 @@
 
 from typing import Final, Literal, TypeAlias, get_args
 
+from fairlead_eventlog.backup.copy_order import RESTORE_ORDER
 from fairlead_eventlog.condition.stream_move import copy_name
 from fairlead_eventlog.condition.waiting_work import QUEUES
 from fairlead_eventlog.grants import permissions as may
@@ -37,9 +38,11 @@ from fairlead_eventlog.streams import (
     WEBHOOKS,
     consumers,
     log_stream,
+    tools_consumer,
 )
 from fairlead_schema.identity.nats_address import identity_inbox
-from fairlead_schema.identity.verbs import VERBS, VerbService
+from fairlead_schema.identity.verbs import LOCATION_VERBS, VERBS, VerbService
+from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import (
     ROOT,
     SCHEDULES_CHANGED,
@@ -48,27 +51,62 @@ from fairlead_schema.subjects import (
     TOOLS_CHANGED,
     TRANSFORMS_CHANGED,
     WEBHOOKS_CHANGED,
+    free_slots,
 )
+from fairlead_schema.tools.pool_rules import DEFAULT_POOL, worker_identity
 
 ServiceIdentity: TypeAlias = Literal[
-    "ingest", "runner", "tools", "projector", "gateway", "hooks", "provision", "operator"
+    "ingest",
+    "runner",
+    "tools",
+    "projector",
+    "gateway",
+    "hooks",
+    "audit",
+    "backup",
+    "provision",
+    "operator",
 ]
-"""`provision` changes the declared streams and deletes no log. `operator` is a person who may do everything."""
+"""`audit` only reads. `provision` changes the declared streams and deletes no log. `operator` is a person who may do everything."""
 
 SERVICE_IDENTITIES: Final[tuple[ServiceIdentity, ...]] = get_args(ServiceIdentity)
 READER: Final[ServiceIdentity] = "gateway"
 """It writes nothing and faces the network: it has an account of its own, as tenants have."""
+AUDIT_READER: Final = "audit"
+_OF_ONE_TENANT: Final = ("log", "wake", "timer", "delta", "app", "job", "api", "spending")
+"""Subjects of a worker that name the tenant next."""
 LOGS: Final = tuple(log_stream(shard) for shard in range(SHARDS))
 
 
-def service_grants(service: ServiceIdentity) -> Permissions:
+def service_grants(service: ServiceIdentity, *, default_pool: str = DEFAULT_POOL) -> Permissions:
     """Everything that a service may do on NATS, its own inbox included."""
-    return _GRANTS[service] + may.subscribe(f"{identity_inbox(service)}.>")
+    granted = _GRANTS[service] + may.subscribe(f"{identity_inbox(service)}.>")
+    if service == READER:
+        # A question crosses from the platform's account, a broadcast would leave no way back.
+        return granted + _DESCRIBE_ITSELF
+    return granted + _serve_pool(default_pool) if service == "tools" else granted
+
+
+def worker_grants(pool: str, tenants: tuple[TenantId, ...] = ()) -> Permissions:
+    """What a worker of a pool may do that is not the default one: serve that pool alone.
+
+    The workers of a pool for some tenants write no log, wake or timer of another tenant.
+    """
+    inbox = identity_inbox(worker_identity(pool))
+    granted = _WORK + _serve_pool(pool) + may.subscribe(f"{inbox}.>")
+    if not tenants:
+        return granted
+    narrow = tuple(f"{ROOT}.{kind}.*" for kind in _OF_ONE_TENANT)
+    own = [subject for subject in granted.publish if not subject.startswith(narrow)]
+    for subject in granted.publish:
+        if subject.startswith(narrow):
+            own += [subject.replace("*", tenant, 1) for tenant in tenants]
+    return Permissions(tuple(own), granted.subscribe)
 
 
 def reader_crossings() -> Crossings:
     """What crosses between the account of the reader and the platform's."""
-    return crossings_of(_GRANTS[READER])
+    return crossings_of(_GRANTS[READER], served=_DESCRIBE_ITSELF.subscribe)
 
 
 def _serve(service: VerbService) -> Permissions:
@@ -129,6 +167,16 @@ _FOLLOW_SHARDS: Final = may.publish(
     *(subject for stream in LOGS for subject in may.take(stream, "*").publish),
 )
 
+# The auditor reads each shard with one consumer of its own name, and no consumer of another reader is in its reach.
+_AUDIT_SHARDS: Final = may.publish(
+    *(
+        f"{may.API}.CONSUMER.{act}.{stream}.{AUDIT_READER}"
+        for stream in LOGS
+        for act in ("CREATE", "DELETE", "INFO")
+    ),
+    *(subject for stream in LOGS for subject in may.take(stream, AUDIT_READER).publish),
+)
+
 _REGISTER_HOOKS: Final = (
     may.read_last(WEBHOOKS.name, SCHEDULES.name, HOOK_STATES.name)
     + may.read_many(WEBHOOKS.name, SCHEDULES.name)
@@ -146,7 +194,60 @@ _READ_FEED: Final = (
     + may.read_last(EVENTS.name)
 )
 
+# What every worker does, whatever its pool.
+_WORK: Final = (
+    _WRITE_LOG
+    + _WRITE_SNAPSHOTS
+    + _LEAVE_WAKES
+    + _PING
+    + _ANSWER_PINGS
+    + _DEAD_LETTERS
+    + _DESCRIBE_ITSELF
+    + _ASK_TOTALS
+    + may.subscribe(TOOLS_CHANGED, SOURCES_CHANGED)
+    + _STORE_ATTACHMENTS
+    + may.publish(f"{ROOT}.delta.*.*", f"{ROOT}.app.*.>", *JOBS.subjects)
+    + may.publish(f"{ROOT}.timer.*.*.*")
+    + _call("session.create", "session.prompt", "session.interrupt")
+    + _READ_APPROVALS
+    + _READ_OUTPUTS
+    + _REMOVE_OUTPUTS
+    + may.publish(f"$O.{OUTPUT_BUCKET}.>")
+    + may.read_many(REGISTRATIONS.name, SOURCES.name, TRANSFORMS.name)
+    + may.read_last(SOURCES.name)
+)
+# Tenants register tools, sources and transforms with workers of the default pool.
+_REGISTER: Final = (
+    _serve("tools")
+    # Workers of the release before this one answer these verbs themselves.
+    + may.subscribe(
+        *(f"{ROOT}.{door}.{verb}" for door in ("api.*", "as.*.*") for verb in LOCATION_VERBS)
+    )
+    + may.publish(TOOLS_CHANGED, SOURCES_CHANGED, TRANSFORMS_CHANGED)
+    + may.create_consumer(JOBS.name, "*")
+    + may.purge(REGISTRATIONS.name, SOURCES.name, TRANSFORMS.name)
+    + may.publish(*REGISTRATIONS.subjects, *SOURCES.subjects, *TRANSFORMS.subjects)
+)
+
+
+def _serve_pool(pool: str) -> Permissions:
+    """Serve the locations of one pool, and no other."""
+    consumer = tools_consumer(pool)
+    free = free_slots(consumer)
+    return (
+        may.subscribe(
+            *(f"{ROOT}.{asked}.{pool}" for asked in ("observe", "tooling", "attach", "lookup")),
+            f"{ROOT}.files.{pool}.*",
+            f"{ROOT}.browse.{pool}.>",
+            free,
+        )
+        + may.take(TOOLS.name, consumer)
+        + may.publish(f"{ROOT}.tool.{pool}.>", free)
+    )
+
+
 _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
+    "tools": _WORK + _REGISTER,
     "ingest": _WRITE_LOG
     + _WRITE_SNAPSHOTS
     + _RENEW_WAKES
@@ -155,7 +256,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _DESCRIBE_ITSELF
     + _serve("ingest")
     + _ASK_TOTALS
-    + may.publish(f"{ROOT}.observe.*", f"{ROOT}.lookup.*")
+    + may.publish(f"{ROOT}.observe.*", f"{ROOT}.lookup.*", f"{ROOT}.browse.>")
     + may.take(PROMPTS.name, "ingest")
     + may.read_last(PROMPTS.name)
     + may.publish(*RECEIPTS.subjects, *MESSAGES.subjects)
@@ -188,38 +289,8 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + _call("session.interrupt")
     + _PING
     + _ANSWER_PINGS
-    + _DEAD_LETTERS,
-    "tools": _WRITE_LOG
-    + _WRITE_SNAPSHOTS
-    + _LEAVE_WAKES
-    + _PING
-    + _ANSWER_PINGS
-    + _DEAD_LETTERS
     + _DESCRIBE_ITSELF
-    + _serve("tools")
-    + _ASK_TOTALS
-    + may.subscribe(
-        *(f"{ROOT}.{asked}.*" for asked in ("observe", "tooling", "attach", "lookup")),
-        f"{ROOT}.files.*.*",
-        TOOLS_CHANGED,
-        SOURCES_CHANGED,
-    )
-    + _STORE_ATTACHMENTS
-    + may.publish(TOOLS_CHANGED, SOURCES_CHANGED, TRANSFORMS_CHANGED)
-    + may.take(TOOLS.name, "*")
-    + _SHARE_FAIRLY
-    + may.publish(*TOOLS.subjects, f"{ROOT}.delta.*.*", f"{ROOT}.app.*.>", *JOBS.subjects)
-    + may.publish(f"{ROOT}.timer.*.*.*")
-    + may.create_consumer(JOBS.name, "*")
-    + _call("session.create", "session.prompt", "session.interrupt")
-    + _READ_APPROVALS
-    + _READ_OUTPUTS
-    + _REMOVE_OUTPUTS
-    + may.publish(f"$O.{OUTPUT_BUCKET}.>")
-    + may.read_many(REGISTRATIONS.name, SOURCES.name, TRANSFORMS.name)
-    + may.read_last(SOURCES.name)
-    + may.purge(REGISTRATIONS.name, SOURCES.name, TRANSFORMS.name)
-    + may.publish(*REGISTRATIONS.subjects, *SOURCES.subjects, *TRANSFORMS.subjects),
+    + _DEAD_LETTERS,
     "projector": _READ_LOG
     + may.read_state(*(stream.name for stream in STREAMS))
     + may.list_consumers(*QUEUES)
@@ -265,6 +336,14 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.publish(*HOOK_STATES.subjects, *UNDELIVERED.subjects)
     + may.purge(HOOK_STATES.name, UNDELIVERED.name)
     + _call("session.create", "session.prompt"),
+    "audit": may.read_last(*LOGS, LOG_STATUS.name)
+    + may.read_many(*LOGS, RECEIPTS.name)
+    + may.read_state(*LOGS, RECEIPTS.name)
+    + _AUDIT_SHARDS,
+    # It reads everything that cannot be made again, whole, and writes nothing.
+    "backup": may.read_state(*RESTORE_ORDER)
+    + may.read_last(LOG_STATUS.name)
+    + may.copy(*RESTORE_ORDER),
     "provision": may.publish(
         *(
             f"{may.API}.STREAM.{action}.{stream.name}"

@@ -14,7 +14,12 @@ import nats.errors
 import nkeys
 from typing_extensions import override
 
-from fairlead_eventlog.errors import CredentialsRefused, CredentialsUnusable, LogUnavailable
+from fairlead_eventlog.errors import (
+    CertificateRefused,
+    CredentialsRefused,
+    CredentialsUnusable,
+    LogUnavailable,
+)
 from fairlead_eventlog.jetstream.light_import import allow_web_sockets
 from fairlead_eventlog.jetstream.thin.thin_client import ThinClient
 from fairlead_schema.identity.nats_address import NatsAddress, redact_url
@@ -25,9 +30,13 @@ CONNECT_S: Final = 3.0
 REASONS_MAX: Final = 8
 SLOW_REPORT_S: Final = 10.0
 REFUSED: Final = "authorization violation"
+UNTRUSTED: Final = "certificate verify failed"
+RENEW: Final = "renew it with `fairlead secrets`, and reload the nats-servers"
 
 Callback: TypeAlias = Callable[[], Awaitable[None]]
 
+SELF_DESCRIPTION: Final = '"$srv.'
+"""No request waits for such a subject: grants of a release before only leave this process out of lists."""
 _AUTH_ERRORS: Final = ("authorization violation", "authentication", "user ")
 """How the server's errors begin that end a connection because of its user."""
 
@@ -105,7 +114,8 @@ async def open_client(
         if not client.is_connected:
             reasons.append(reason)
         if "permissions violation" in reason.lower():
-            client.violation = reason
+            if SELF_DESCRIPTION not in reason.lower():
+                client.violation = reason
             log.error(
                 "NATS refused a subject: the request fails; grant the subject to this identity",
                 extra={"reason": reason},
@@ -148,8 +158,17 @@ def _unreachable(address: NatsAddress, reasons: tuple[str, ...]) -> LogUnavailab
     refused = [reason for reason in reasons if REFUSED in reason.lower()]
     if refused:
         return CredentialsRefused(str(address), _credential(address), refused[-1])
+    if certificate := [reason for reason in reasons if UNTRUSTED in reason.lower()]:
+        is_expired = "expired" in certificate[-1]
+        cure = RENEW if is_expired else "correct nats.tls_ca, and the names (`--nats-host`)"
+        return CertificateRefused(str(address), _plain(certificate[-1]), cure)
     reason = f": {reasons[-1]}" if reasons else ""
     return LogUnavailable(f"NATS at {address} cannot be reached{reason}")
+
+
+def _plain(reason: str) -> str:
+    """What the check of a certificate found, without the words of the library."""
+    return reason.rpartition(f"{UNTRUSTED}: ")[2].partition(" (_ssl")[0]
 
 
 def _credential(address: NatsAddress) -> str:

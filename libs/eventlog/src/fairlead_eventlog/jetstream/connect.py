@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fairlead_eventlog.condition.operations import JetStreamOperations
+from fairlead_eventlog.condition.self_description import NatsSelfDescription
 from fairlead_eventlog.condition.stream_sizes import JetStreamStreamSizes
 from fairlead_eventlog.condition.waiting_work import JetStreamWaitingWork
 from fairlead_eventlog.connection import EventLog
@@ -157,5 +158,6 @@ def open_ports(
         stream_sizes=JetStreamStreamSizes(link),
         waiting_work=JetStreamWaitingWork(link),
         operations=JetStreamOperations(link),
+        self_description=NatsSelfDescription(link),
         complaint=link.complaint,
     )

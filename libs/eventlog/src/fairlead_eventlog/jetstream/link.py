@@ -52,6 +52,8 @@ PATTERN_BATCH: Final = 256
 
 EXPECTED_LAST: Final = "Nats-Expected-Last-Subject-Sequence"
 MESSAGE_ID: Final = "Nats-Msg-Id"
+SUBJECT: Final = "Nats-Subject"
+SEQUENCE: Final = "Nats-Sequence"
 TIME_STAMP: Final = "Nats-Time-Stamp"
 
 _AWAY: Final = (
@@ -89,7 +91,8 @@ class StoredMessage(NamedTuple):
     subject: str
     sequence: int
     payload: bytes
-    headers: dict[str, str]
+    time_stamp: str
+    """When the server stored it, by the clock of the server."""
 
 
 class NatsLink:
@@ -275,13 +278,15 @@ class NatsLink:
         done: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
 
         def receive(msg: InboundMessage) -> None:
-            headers = msg.headers
-            if "Nats-Sequence" in headers:
-                subject, sequence = headers["Nats-Subject"], int(headers["Nats-Sequence"])
-                messages.append(StoredMessage(subject, sequence, msg.data, headers))
-            elif done.done():
+            sequence = msg.find_header(SEQUENCE)
+            if sequence is not None:
+                found = msg.find_header(SUBJECT) or "", int(sequence), msg.data
+                messages.append(StoredMessage(*found, msg.find_header(TIME_STAMP) or ""))
                 return
-            elif headers.get("Status") in _READ_ENDED:
+            if done.done():
+                return
+            headers = msg.headers
+            if headers.get("Status") in _READ_ENDED:
                 done.set_result(int(headers.get("Nats-Num-Pending", "0")))
             else:
                 done.set_exception(_read_failure(stream, headers))
@@ -329,5 +334,4 @@ def _parse_answer(data: bytes) -> dict[str, Any]:
 
 def _parse_message(message: dict[str, Any]) -> StoredMessage:
     payload = b64decode(message.get("data", ""))
-    headers = {TIME_STAMP: str(message["time"])}
-    return StoredMessage(message["subject"], int(message["seq"]), payload, headers)
+    return StoredMessage(message["subject"], int(message["seq"]), payload, str(message["time"]))

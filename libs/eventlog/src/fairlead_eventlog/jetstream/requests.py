@@ -10,6 +10,7 @@ from fairlead_eventlog.jetstream.link import (
 )
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.identity.request_context import add_request_headers
 from fairlead_schema.subjects import BY_HEADER
 
 
@@ -32,6 +33,7 @@ class NatsRequests:
         sent = dict(headers or {})
         if by is not None:
             sent[BY_HEADER] = by
+        add_request_headers(sent)
         try:
             # NATS refuses a body that is too large, so that such a request goes there.
             if self._local is not None and len(body) <= self._link.payload_bytes_max:

@@ -1,6 +1,7 @@
 """An event log in memory: every port without a server, tested by the same contract suite."""
 
 from fairlead_eventlog.condition.operations import MemoryOperations
+from fairlead_eventlog.condition.self_description import MemorySelfDescription
 from fairlead_eventlog.condition.stream_sizes import MemoryStreamSizes
 from fairlead_eventlog.condition.waiting_work import MemoryWaitingWork
 from fairlead_eventlog.connection import EventLog
@@ -68,5 +69,6 @@ def memory_eventlog() -> EventLog:
         stream_sizes=MemoryStreamSizes(),
         waiting_work=MemoryWaitingWork(),
         operations=MemoryOperations(),
+        self_description=MemorySelfDescription(),
         complaint=lambda: None,
     )

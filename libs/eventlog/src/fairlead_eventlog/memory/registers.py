@@ -11,6 +11,7 @@ from fairlead_eventlog.register_ports import (
     NO_RECORD,
     OnRegistrationsChanged,
     OnSourceChanged,
+    StoredReceipt,
     VersionedValue,
 )
 from fairlead_eventlog.status.log_status import Incarnation, LogStatus, next_incarnation
@@ -64,6 +65,17 @@ class MemoryReceipts:
     ) -> None:
         self.answers[subjects.refusal(at, message_id, publication)] = refusal
         self.answers.setdefault(subjects.receipt(at, message_id), refusal)
+
+    async def last_position(self) -> int:
+        return len(self.answers)
+
+    async def read_after(self, position: int) -> Sequence[StoredReceipt]:
+        found = []
+        for index, (subject, answer) in enumerate(self.answers.items(), 1):
+            _root, _kind, tenant, session_id, message_id, *publication = subject.split(".")
+            if index > position and not publication:
+                found.append(StoredReceipt(index, Address(tenant, session_id), message_id, answer))
+        return found
 
 
 class MemoryRegistrations:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.identity.request_context import add_request_headers
 
 RequestAnswer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
@@ -28,7 +29,9 @@ class MemoryRequests:
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
         self.callers.append(by)
-        self.headers.append(headers or {})
+        sent = dict(headers or {})
+        add_request_headers(sent)
+        self.headers.append(sent)
         if subject not in self.answerers:
             raise NoResponders(subject)
         try:

@@ -44,6 +44,7 @@ class MemoryLog:
             list
         )
         self._appended = asyncio.Condition()
+        self._readers: dict[tuple[int, str], int] = {}
         self.listeners: defaultdict[Address, list[Receive]] = defaultdict(list)
         self.announce: Callable[[Address, CommitHint], None] = lambda _at, _commit: None
 
@@ -170,6 +171,7 @@ class MemoryLog:
     ) -> AsyncIterator[Sequence[LogEntry]]:
         assert reader
         while True:
+            self._readers[shard, reader] = after
             waiting = [entry for entry in self.entries[shard] if entry.position > after][:BATCH]
             sizes = accumulate(len(entry.payload) for entry in waiting)
             fitting = sum(1 for size in sizes if size <= bytes_max)
@@ -184,7 +186,10 @@ class MemoryLog:
 
     async def forget_reader(self, shard: int, reader: str) -> None:
         assert 0 <= shard < len(self.entries)
-        assert reader
+        self._readers.pop((shard, reader), None)
+
+    async def reader_position(self, shard: int, reader: str) -> int | None:
+        return self._readers.get((shard, reader))
 
     async def session_entries(self, at: Address, *, after: int) -> AsyncIterator[LogEntry]:
         for entry in tuple(self.entries[subjects.shard(at.session_id)]):

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from time import time
 from typing import Self
 
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.slots import Slot, Slots
+from fairlead_schema.identity.request_context import CURRENT_TRACE
 
 
 class MemoryMessage:
@@ -16,6 +18,8 @@ class MemoryMessage:
         self.subject = subject
         self.payload = payload
         self.sequence = sequence
+        self.trace = CURRENT_TRACE.get()
+        self.stored_ms = int(time() * 1000)
         self.deliveries = 0
         self.extensions = 0
         self.delays: list[float] = []
@@ -58,6 +62,14 @@ class MemoryJob:
     @property
     def deliveries(self) -> int:
         return self._deliveries
+
+    @property
+    def trace(self) -> str | None:
+        return self._message.trace
+
+    @property
+    def stored_ms(self) -> int:
+        return self._message.stored_ms
 
     async def extend(self) -> None:
         self._message.extensions += 1

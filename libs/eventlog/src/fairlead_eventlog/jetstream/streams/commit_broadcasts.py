@@ -3,16 +3,19 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 import nats.errors
 from nats.aio.subscription import Subscription
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link import SEQUENCE, NatsLink
 from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
+
+LAST_SEQUENCE: Final = "Nats-Last-Sequence"
 
 
 class NatsCommitBroadcasts:
@@ -46,8 +49,10 @@ class NatsCommitBroadcasts:
 
 def parse_broadcast(msg: InboundMessage) -> CommitHint:
     """The commit that the server republished, with the positions that its headers name."""
-    headers = msg.headers
-    return CommitHint(int(headers["Nats-Sequence"]), int(headers["Nats-Last-Sequence"]), msg.data)
+    position, previous = msg.find_header(SEQUENCE), msg.find_header(LAST_SEQUENCE)
+    assert position is not None, "the server names the position of what it republishes"
+    assert previous is not None, "and the one before"
+    return CommitHint(int(position), int(previous), msg.data)
 
 
 async def _unsubscribe(subscription: Subscription) -> None:

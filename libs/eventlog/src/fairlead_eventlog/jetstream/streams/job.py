@@ -8,6 +8,7 @@ from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer
 from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_eventlog.slots import Slot
+from fairlead_schema.identity.request_context import TRACE_HEADER, parse_trace
 
 # The server also redelivers into the open pull of a paused process. So a pull ends before a deadline.
 PULL_EXPIRES_S: Final = 1.0
@@ -36,6 +37,14 @@ class JetStreamJob:
     @property
     def deliveries(self) -> int:
         return deliveries(self._msg.reply)
+
+    @property
+    def trace(self) -> str | None:
+        return parse_trace(self._msg.headers.get(TRACE_HEADER))
+
+    @property
+    def stored_ms(self) -> int:
+        return int(self._msg.reply.split(".")[7]) // 1_000_000
 
     async def extend(self) -> None:
         await self._link.send(self._msg.reply, b"+WPI")

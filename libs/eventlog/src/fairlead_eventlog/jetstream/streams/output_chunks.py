@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from fairlead_eventlog.jetstream.link import TIME_STAMP, NatsLink
+from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.replicas.patience import Patience
 from fairlead_schema.ids import OutputId, TenantId
 
@@ -40,5 +40,5 @@ async def is_idle(link: NatsLink, stream: str, subject: str, idle_s: float) -> b
     last = await link.last_message(stream, subject)
     if last is None:
         return False
-    added = datetime.fromisoformat(last.headers[TIME_STAMP])
+    added = datetime.fromisoformat(last.time_stamp)
     return (datetime.now(UTC) - added).total_seconds() >= idle_s

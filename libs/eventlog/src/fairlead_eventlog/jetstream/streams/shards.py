@@ -55,6 +55,13 @@ class JetStreamShards:
         with suppress(ServerRefusal):  # The consumer did not exist.
             await self._link.api(f"CONSUMER.DELETE.{log_stream(shard)}.{reader}")
 
+    async def reader_position(self, shard: int, reader: str) -> int | None:
+        try:
+            answer = await self._link.api(f"CONSUMER.INFO.{log_stream(shard)}.{reader}")
+        except ServerRefusal:
+            return None
+        return int(answer["delivered"]["stream_seq"])
+
     async def last_position(self, shard: int) -> int:
         stream = log_stream(shard)
         try:

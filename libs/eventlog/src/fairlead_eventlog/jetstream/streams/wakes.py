@@ -8,7 +8,6 @@ from typing import Any, Final
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     NO_CONSUMER,
-    TIME_STAMP,
     NatsLink,
     NoAnswer,
     ServerRefusal,
@@ -28,6 +27,7 @@ from fairlead_eventlog.streams import (
     wakes_consumer,
 )
 from fairlead_schema import subjects
+from fairlead_schema.identity.request_context import trace_headers
 from fairlead_schema.subjects import Address
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,8 @@ class JetStreamWakes:
         self, at: Address, *, position: int | None = None, commit: CommitHint | None = None
     ) -> bool:
         try:
-            await self._link.store(subjects.wake(at), encode_wake(position, commit))
+            body = encode_wake(position, commit)
+            await self._link.store(subjects.wake(at), body, headers=trace_headers())
         except ServerRefusal as refusal:
             if refusal.is_second_message:
                 return False
@@ -78,9 +79,7 @@ class JetStreamWakes:
         if wake.sequence > int(consumer["delivered"]["stream_seq"]):
             return True
         # Both times are of the servers. The clock of this process may be off.
-        age = datetime.fromisoformat(consumer["ts"]) - datetime.fromisoformat(
-            wake.headers[TIME_STAMP]
-        )
+        age = datetime.fromisoformat(consumer["ts"]) - datetime.fromisoformat(wake.time_stamp)
         is_young = abs(age.total_seconds()) < CROWD_WAIT_S
         return is_young and int(consumer["num_ack_pending"]) >= CROWD
 

@@ -9,6 +9,7 @@ from fairlead_eventlog.jetstream.streams.fair_queue import FairQueue
 from fairlead_eventlog.jetstream.streams.job import PULL_EXPIRES_S, JetStreamJob
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.slots import Slots
+from fairlead_schema.identity.request_context import trace_headers
 
 
 class JetStreamWorkQueues:
@@ -18,7 +19,9 @@ class JetStreamWorkQueues:
         self._link = link
 
     async def put(self, subject: str, payload: bytes, *, once: str | None = None) -> None:
-        headers = {MESSAGE_ID: once} if once else None
+        headers = trace_headers()
+        if once:
+            headers = {**(headers or {}), MESSAGE_ID: once}
         await store_message(self._link, subject, payload, headers)
 
     async def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 import nats.errors
@@ -13,6 +14,7 @@ _NO_RESPONDERS: Final = b"NATS/1.0 503"
 _BAD_SUBJECT: Final = re.compile(r"[ \t\r\n]")
 _HEADER_KEY: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LINE_BREAKS: Final = str.maketrans({"\r": " ", "\n": " "})
+_PLAIN: Final = f"{_VERSION}\r\n"
 
 STATUS: Final = "Status"
 DESCRIPTION: Final = "Description"
@@ -39,6 +41,21 @@ class InboundMessage:
             raw = self._raw_headers
             self._headers = {} if raw is None else parse_headers(raw)
         return self._headers
+
+    def find_header(self, name: str) -> str | None:
+        """One header that the server itself added, without a look at the others.
+
+        The server adds its headers behind those that were stored, so the last one counts.
+        """
+        raw = self._raw_headers
+        if raw is None:
+            return None
+        mark = f"\r\n{name}: ".encode()
+        start = raw.rfind(mark)
+        if start < 0:
+            return None
+        start += len(mark)
+        return raw[start : raw.find(b"\r\n", start)].decode()
 
     @property
     def is_status(self) -> bool:
@@ -74,15 +91,27 @@ def encode_publish(
 
 def encode_headers(headers: Mapping[str, str]) -> bytes:
     """Headers as bytes; `Status` and `Description` become the status line. Raises BadHeaderError."""
-    status = " ".join(headers[key] for key in (STATUS, DESCRIPTION) if headers.get(key))
-    lines = [f"{_VERSION} {status}".rstrip()]
+    has_status = STATUS in headers or DESCRIPTION in headers
+    block = _status_line(headers) if has_status else _PLAIN
     for key, value in headers.items():
         if key in {STATUS, DESCRIPTION}:
             continue
-        if not _HEADER_KEY.fullmatch(key):
+        if not _is_header_key(key):
             raise nats.errors.BadHeaderError(key)
-        lines.append(f"{key}: {value.strip().translate(_LINE_BREAKS)}")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+        text = value.strip()
+        block += f"{key}: {text if text.isprintable() else text.translate(_LINE_BREAKS)}\r\n"
+    return f"{block}\r\n".encode()
+
+
+def _status_line(headers: Mapping[str, str]) -> str:
+    status = " ".join(headers[key] for key in (STATUS, DESCRIPTION) if headers.get(key))
+    return f"{_VERSION} {status}".rstrip() + "\r\n"
+
+
+@lru_cache(maxsize=256)
+def _is_header_key(key: str) -> bool:
+    """Whether a text may be the name of a header. Few names come again and again."""
+    return _HEADER_KEY.fullmatch(key) is not None
 
 
 def parse_headers(raw: bytes) -> dict[str, str]:
@@ -96,6 +125,6 @@ def parse_headers(raw: bytes) -> dict[str, str]:
             headers[DESCRIPTION] = description
     for line in lines:
         key, colon, value = line.partition(":")
-        if colon and _HEADER_KEY.fullmatch(key := key.strip()):
+        if colon and _is_header_key(key := key.strip()):
             headers[key] = value.strip()
     return headers
