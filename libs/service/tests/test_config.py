@@ -303,3 +303,27 @@ def test_a_variable_with_a_broken_list_of_directories_is_refused() -> None:
     for value in ("[1]", "[", '["/a"'):
         with pytest.raises(ConfigError, match="private_directories"):
             load(None, {"FAIRLEAD_TOOLS_PRIVATE_DIRECTORIES": value})
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "metrics.example",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "https://",
+        "https://user:secret@metrics.example",
+        "https://metrics.example/a b",
+        "https://[::1",
+    ],
+)
+def test_only_a_page_without_secrets_is_linked_for_metrics(address: str) -> None:
+    with pytest.raises(ValueError, match=r"like https://metrics\.example"):
+        Config.model_validate({"gateway": {"metrics_url": address}})
+
+
+@pytest.mark.parametrize("address", ["", "http://10.0.0.1:3000", "https://m.example/d/1?orgId=1#x"])
+def test_a_page_of_metrics_is_kept_as_it_is(address: str) -> None:
+    config = Config.model_validate({"gateway": {"metrics_url": address}})
+
+    assert config.gateway.metrics_url == address

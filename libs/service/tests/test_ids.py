@@ -1,5 +1,6 @@
 """Minted ids: a prefix, an order, and a seal."""
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -78,3 +79,20 @@ def test_newer_sessions_sort_first() -> None:
 def test_ids_do_not_repeat() -> None:
     """H-04: randomness makes them unique."""
     assert len({ids.message_id() for _ in range(10_000)}) == 10_000
+
+
+def test_a_copy_of_a_process_mints_ids_of_its_own() -> None:
+    """The services of a local stack are forks of one process."""
+    ids.event_id()  # There is randomness left for the next ones.
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, ids.event_id().encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    theirs = os.read(reader, 100).decode()
+
+    noise = slice(16, 26)
+    assert is_minted(theirs)
+    assert theirs[noise] != ids.event_id()[noise]

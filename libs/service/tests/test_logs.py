@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from fairlead_service.logs import JsonLines, configure
+from fairlead_schema.identity.request_context import CURRENT_REQUEST, CURRENT_TRACE
+from fairlead_service.logs import (
+    JsonLines,
+    add_fields,
+    configure,
+    current_fields,
+    log_with,
+    unbound_context,
+)
 
 
 def line(message: str = "hello", *args: object, **extra: object) -> dict[str, Any]:
@@ -81,3 +89,29 @@ def test_a_configured_process_logs_to_standard_error(
 
     lines = capsys.readouterr().err.splitlines()
     assert [json.loads(line)["message"] for line in lines] == ["hello"]
+
+
+def test_every_line_of_a_block_says_what_it_works_for() -> None:
+    with log_with(tenant="acme", principal=None, session_id="ses_1"):
+        add_fields(attempt_id="att_1")
+        inside = line(session_id="ses_2")
+
+    assert (inside["tenant"], inside["attempt_id"]) == ("acme", "att_1")
+    assert inside["session_id"] == "ses_2", "what the line itself says counts"
+    assert "principal" not in inside
+    assert current_fields() == {}
+
+
+def test_a_line_names_the_request_and_the_trace_unless_a_task_works_for_others_too() -> None:
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    tokens = CURRENT_REQUEST.set("req_1"), CURRENT_TRACE.set(trace)
+    try:
+        with log_with(tenant="acme"):
+            entry, shared = line(), unbound_context().run(line)
+    finally:
+        CURRENT_REQUEST.reset(tokens[0])
+        CURRENT_TRACE.reset(tokens[1])
+
+    assert entry["request_id"] == "req_1"
+    assert (entry["trace_id"], entry["span_id"]) == ("a" * 32, "b" * 16)
+    assert not {"request_id", "trace_id", "span_id", "tenant"} & shared.keys()

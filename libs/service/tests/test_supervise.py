@@ -132,7 +132,9 @@ async def test_a_stop_ends_the_work_and_cuts_a_pause_short() -> None:
     assert work.starts == 1
 
 
-async def test_a_failure_while_it_stops_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_while_it_stops_is_one_plain_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     stop = asyncio.Event()
 
     async def work() -> None:
@@ -146,7 +148,10 @@ async def test_a_failure_while_it_stops_is_logged(caplog: pytest.LogCaptureFixtu
         await task
 
     (record,) = caplog.records
-    assert record.getMessage() == "counting failed while it stopped"
+    assert record.getMessage() == "counting did not stop cleanly"
+    assert record.levelno == logging.WARNING
+    assert vars(record)["reason"] == "Away: no servers"
+    assert not record.exc_info
 
 
 async def test_cancelled_tasks_have_ended_and_a_failure_on_the_way_is_logged(

@@ -24,6 +24,11 @@ from fairlead_schema.ids import (
 _LOW_48: Final = (1 << 48) - 1
 
 _LETTERS: Final = bytes(ord(BASE62[byte % 62]) for byte in range(256))
+_NOISE_LENGTH: Final = 10
+_IDS_AT_ONCE: Final = 64
+_NOISES: Final[list[str]] = []
+# A copy of this process must not mint the ids of its parent.
+os.register_at_fork(after_in_child=_NOISES.clear)
 
 
 def now_ms() -> int:
@@ -36,9 +41,19 @@ def _timestamp() -> int:
     return (time.time_ns() * 4096 // 1_000_000) & _LOW_48
 
 
+def _noise() -> str:
+    """Random letters. The kernel is asked once for many ids; any thread may take the next."""
+    while True:
+        try:
+            return _NOISES.pop()
+        except IndexError:
+            letters = os.urandom(_NOISE_LENGTH * _IDS_AT_ONCE).translate(_LETTERS).decode()
+            starts = range(0, len(letters), _NOISE_LENGTH)
+            _NOISES.extend(letters[start : start + _NOISE_LENGTH] for start in starts)
+
+
 def _mint(prefix: str, timestamp: int) -> str:
-    noise = os.urandom(10).translate(_LETTERS).decode()
-    unsealed = f"{prefix}{timestamp:012x}{noise}"
+    unsealed = f"{prefix}{timestamp:012x}{_noise()}"
     return unsealed + seal(unsealed)
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef
+from fairlead_schema.tools.pool_rules import PoolRules
 
 TenantRoots: TypeAlias = Callable[[TenantId], tuple[str, ...]]
 """The roots of a tenant's sessions."""
@@ -89,6 +90,16 @@ def containing_root(roots: Sequence[str], directory: str) -> str | None:
         return None
     holders = [root for root in map(_real, roots) if root is not None and _holds(root, place)]
     return max(holders, key=len, default=None)
+
+
+def choose_pool(pools: PoolRules, tenant: TenantId, directory: str) -> str:
+    """The pool of workers that serves a tenant's sessions in a directory, with its links followed."""
+    return pools.choose(tenant, _real(directory) or directory)
+
+
+def permitted_pools(pools: PoolRules, tenant: TenantId, directory: str) -> tuple[str, ...]:
+    """The pools to which a tenant's session in a directory may be moved."""
+    return pools.find_permitted(tenant, _real(directory) or directory)
 
 
 def _real(path: str) -> str | None:

@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 from typing_extensions import override
 
+from fairlead_schema.model import build_models
 from fairlead_service.config.configuration import Config, ConfigError, load
 from fairlead_service.health import Health
 from fairlead_service.http_protocol import ConnectionLimits, DeadlineProtocol
@@ -26,6 +27,8 @@ from fairlead_service.logs import configure
 from fairlead_service.loop_lag import LoopLag
 from fairlead_service.process_memory import keep_memory_private
 from fairlead_service.supervise import Restarts, supervise
+from fairlead_service.traces import tracer
+from fairlead_service.traces.setup import start_tracing
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +76,8 @@ def application(
         finally:
             stop.set()
             await task
+            # Here and not at the very end: the signal ends the process behind this block.
+            await tracer.flush()
 
     own = [] if operations else health.routes()
     app = Starlette(routes=[*own, *routes], lifespan=lifespan)
@@ -115,6 +120,7 @@ def main(service: str, env: Mapping[str, str], build: Callable[[Config], Starlet
     except ConfigError as error:
         sys.exit(f"fairlead-{service}: {error}")
     configure(service, config.log.level)
+    start_tracing(service, config.traces, env)
     try:
         app = build(config)
     except ConfigError as error:
@@ -154,6 +160,7 @@ def serve(
 ) -> None:
     """Run until SIGTERM or SIGINT. `on_exit` runs first, so that streams can close."""
     keep_memory_private()
+    build_models()
     config = uvicorn.Config(
         app,
         host=host,

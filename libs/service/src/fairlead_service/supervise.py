@@ -83,7 +83,7 @@ async def supervise(
             failure = error
         if stop is not None and stop.is_set():
             if failure is not None:
-                log.error("%s failed while it stopped", name, exc_info=failure)
+                _report_unclean_stop(name, failure)
             return
         if monotonic() - began > restarts.steady_s:
             restarts.healthy()
@@ -92,6 +92,13 @@ async def supervise(
             restarts.complaint = describe(failure)
             report(name, failure, round(pause_s, 2))
         await _pause(pause_s, stop)
+
+
+def _report_unclean_stop(name: str, failure: Exception) -> None:
+    """One plain line: a dependency is mostly away, and what was not written is found by others."""
+    extra = {"reason": describe(failure)}
+    log.warning("%s did not stop cleanly", name, extra=extra)
+    log.debug("%s did not stop cleanly", name, exc_info=failure)
 
 
 async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:

@@ -18,11 +18,13 @@ from fairlead_schema.commands.quota import QuotaLimits, QuotaPolicy
 from fairlead_schema.ids import TenantId
 from fairlead_schema.permission import PermissionRule
 from fairlead_schema.session_info import SessionInfo
+from fairlead_schema.tools.pool_rules import PoolRules
 from fairlead_service.config.agents import DENY_ALL, AgentConfig, agents_in_force
 from fairlead_service.config.auth import AuthConfig
 from fairlead_service.config.commands import CommandConfig, CommandName
 from fairlead_service.config.context import ContextConfig, ReferenceConfig, SkillsConfig
 from fairlead_service.config.hooks import HooksConfig
+from fairlead_service.config.pools import PoolConfig, build_rules, check_worker
 from fairlead_service.config.providers import ModelConfig, ProviderConfig
 from fairlead_service.config.quota import QuotaConfig, TenantQuotaConfig, choose_limits
 from fairlead_service.config.section import Section
@@ -46,6 +48,7 @@ from fairlead_service.config.tool_servers import ToolServerConfig
 from fairlead_service.config.transforms import PluginName, TransformConfig
 from fairlead_service.config.variables import find_variables, lay_over
 from fairlead_service.presets.preset_tables import complete_providers, suggest_model
+from fairlead_service.traces.config import TracesConfig
 
 ServerName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
 
@@ -66,6 +69,7 @@ class Config(Section):
     default_model: str | None = Field(default=None, pattern=r"^[^/]+/.+$")
     small_model: str | None = Field(default=None, pattern=r"^[^/]+/.+$")
     default_agent: str = "build"
+    pool: tuple[PoolConfig, ...] = ()
     provider: dict[str, ProviderConfig] = Field(default_factory=dict)
     agent: dict[str, AgentConfig] = Field(default_factory=dict)
     permissions: tuple[PermissionRule, ...] = ()
@@ -81,6 +85,7 @@ class Config(Section):
     postgres: PostgresConfig = PostgresConfig()
     health: HealthConfig = HealthConfig()
     log: LogConfig = LogConfig()
+    traces: TracesConfig = TracesConfig()
     auth: AuthConfig = AuthConfig()
     gateway: GatewayConfig = GatewayConfig()
     ingest: IngestConfig = IngestConfig()
@@ -133,6 +138,16 @@ class Config(Section):
                 why = self._why_unknown(ref)
                 raise ValueError(f"command.{name}: model {command.model!r} {why}")
         return self
+
+    @model_validator(mode="after")
+    def _pools_fit(self) -> Self:
+        check_worker(self.pools, self.tools.pool)
+        return self
+
+    @cached_property
+    def pools(self) -> PoolRules:
+        """The rules that give each session its pool of tool workers."""
+        return build_rules(self.pool, self.tools.pool)
 
     @cached_property
     def agents(self) -> dict[str, AgentConfig]:
@@ -207,6 +222,10 @@ class Config(Section):
 
     def model_ref(self) -> ModelRef | None:
         """The model of a session that names none: the default model, else the newest (O-29)."""
+        return self._model_ref
+
+    @cached_property
+    def _model_ref(self) -> ModelRef | None:
         if self.default_model is not None:
             provider_id, model_id = self.default_model.split("/", 1)
             return ModelRef(provider_id=provider_id, id=model_id)
@@ -229,8 +248,10 @@ class Config(Section):
 
     def agent_name(self, chosen: str | None) -> str:
         """The agent of a session: the chosen one, else the default, else the first selectable one."""
-        if chosen is not None:
-            return chosen
+        return self._agent_name if chosen is None else chosen
+
+    @cached_property
+    def _agent_name(self) -> str:
         preferred = (self.default_agent, "build", *self.agents)
         return next((name for name in preferred if self._is_selectable(name)), self.default_agent)
 

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from fairlead_schema.identity.nats_address import INBOX_ROOT, NatsAddress
+from fairlead_schema.tools.pool_rules import DEFAULT_POOL, PoolName
 from fairlead_service.config.quota import TenantQuotaConfig
 from fairlead_service.config.section import Directory, Names, Section, split_directories
 from fairlead_service.config.tool_servers import Credentials, SearchServiceConfig
@@ -90,6 +91,17 @@ class GatewayConfig(Section):
     streams_max: int = Field(default=256, gt=0)
     stream_bytes_max: int = Field(default=16 * 1024 * 1024, gt=0)
     bytes_per_minute: int = Field(default=256 * 1024 * 1024, gt=0)
+    metrics_url: str = ""
+    """Where people look at metrics. The console links to it."""
+
+    @field_validator("metrics_url")
+    @classmethod
+    def _metrics_are_a_page(cls, value: str) -> str:
+        if value and not _is_page(value):
+            raise ValueError(
+                "metrics_url: use an address like https://metrics.example, without a user or a password"
+            )
+        return value
 
     @model_validator(mode="after")
     def _origins_are_exact(self) -> Self:
@@ -101,6 +113,21 @@ class GatewayConfig(Section):
             ):
                 raise ValueError(f"origins: {origin!r} is not like https://console.example")
         return self
+
+
+def _is_page(address: str) -> bool:
+    """Whether a person can open an address in a browser, and it holds no secret of somebody."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    plain = address.isprintable() and " " not in address and "\\" not in address
+    return (
+        plain
+        and parts.scheme in {"http", "https"}
+        and bool(parts.hostname)
+        and "@" not in parts.netloc
+    )
 
 
 class IngestConfig(Section):
@@ -161,7 +188,7 @@ class ProjectorConfig(Section):
 
 
 class ToolsConfig(Section):
-    pool: str = Field(default="default", pattern=r"^[A-Za-z0-9_-]+$")
+    pool: PoolName = DEFAULT_POOL
     concurrency: int = Field(default=64, gt=0)
     cache_sessions_max: int = Field(default=512, gt=0)
     cache_bytes_max: int = Field(default=64 * 1024 * 1024, gt=0)

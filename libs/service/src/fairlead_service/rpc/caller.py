@@ -13,6 +13,11 @@ from pydantic import TypeAdapter, ValidationError
 from fairlead_schema import subjects
 from fairlead_schema.errors import InvalidRequest
 from fairlead_schema.identity.principal import PrincipalName
+from fairlead_schema.identity.request_context import (
+    CURRENT_REQUEST,
+    REQUEST_HEADER,
+    parse_request_id,
+)
 from fairlead_schema.identity.restrictions import Restrictions
 from fairlead_schema.subjects import (
     BY_HEADER,
@@ -66,9 +71,13 @@ def caller_of(subject: str, headers: Mapping[str, str] | None) -> Iterator[None]
     restrictions = _RESTRICTIONS.set(_UNRESTRICTED if raw is None else _parse_restrictions(raw))
     door = _OWN_DOOR.set(own is not None)
     key = _KEY.set(None if headers is None else _parse_key(headers.get(KEY_HEADER)))
+    request = CURRENT_REQUEST.set(
+        None if headers is None else parse_request_id(headers.get(REQUEST_HEADER))
+    )
     try:
         yield
     finally:
+        CURRENT_REQUEST.reset(request)
         _KEY.reset(key)
         _OWN_DOOR.reset(door)
         _RESTRICTIONS.reset(restrictions)

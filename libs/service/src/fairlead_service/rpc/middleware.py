@@ -14,10 +14,12 @@ from prometheus_client import REGISTRY
 from typing_extensions import override
 
 from fairlead_service.audit import audit_own_client
+from fairlead_service.logs import log_with
 from fairlead_service.rpc.answers import PRINCIPAL, TENANT, Answer, Answerer, invalid_parameter
-from fairlead_service.rpc.caller import caller_of
+from fairlead_service.rpc.caller import caller_of, current_caller
 from fairlead_service.rpc.service_api import Endpoint
 from fairlead_service.rpc.verb_metrics import APP, PREFIX
+from fairlead_service.traces.tracer import current_span, is_tracing, open_verb_span, span_fields
 
 
 class AnswerMiddleware(BaseMiddleware):
@@ -41,8 +43,11 @@ class AnswerMiddleware(BaseMiddleware):
         self, call_next: Callable[[Any], Awaitable[Any]], msg: StreamMessage[Any]
     ) -> bytes:
         began = perf_counter_ns()
-        answer = await self._answer(call_next, msg)
         endpoint = self._endpoints[self.context.get_local("handler_")]
+        with open_verb_span(endpoint.verb, msg.headers) as span:
+            answer = await self._answer(call_next, msg)
+            if answer.refused is not None:
+                span.fail(answer.refused.tag)
         endpoint.count(perf_counter_ns() - began, answer.refused)
         audit_own_client(msg.raw_message.subject, answer.refused)
         return answer.body
@@ -52,12 +57,24 @@ class AnswerMiddleware(BaseMiddleware):
     ) -> Answer:
         try:
             with caller_of(msg.raw_message.subject, msg.headers):
-                return self._answerer.succeed(await call_next(msg))
+                fields = await _log_fields(msg)
+                with log_with(principal=current_caller(), **fields):
+                    if is_tracing():
+                        current_span().set(span_fields())
+                    return self._answerer.succeed(await call_next(msg))
         except ParameterError as error:
             refusal = invalid_parameter(error) or error
             return self._answerer.refuse(refusal, request=msg.raw_message.subject)
         except Exception as error:  # noqa: BLE001 - a caller must never wait for a defect of ours
             return self._answerer.refuse(error, request=msg.raw_message.subject)
+
+
+async def _log_fields(msg: StreamMessage[Any]) -> dict[str, str]:
+    """The tenant and the session that a request names. FastStream decodes its body only once."""
+    body, tenant = await msg.decode(), msg.path.get(TENANT)
+    session_id = body.get("sessionID") if isinstance(body, dict) else None
+    named = {"tenant": tenant, "session_id": session_id}
+    return {name: value for name, value in named.items() if isinstance(value, str)}
 
 
 class _SubjectPatterns(NatsMetricsSettingsProvider):

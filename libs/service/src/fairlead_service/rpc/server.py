@@ -26,7 +26,7 @@ from fairlead_schema.model import Model
 from fairlead_service.rpc.answers import PRINCIPAL, TENANT, Answerer, Refusals, parse_json
 from fairlead_service.rpc.local_doors import LocalDoor, LocalDoors, respond_by_faststream
 from fairlead_service.rpc.middleware import AnswerMiddleware, metrics_middleware
-from fairlead_service.rpc.service_api import REQUESTS, Endpoint, ServiceApi, ServiceRequest
+from fairlead_service.rpc.service_api import Endpoint, ServiceApi
 from fairlead_service.rpc.thin_path import (
     REQUESTS_MAX,
     Message,
@@ -190,9 +190,8 @@ class RpcServer:
         """Connect and serve."""
         self._connection = await self._broker.connect()
         self._answerer.bytes_max = self._connection.max_payload - HEADER_BYTES
-        for request in REQUESTS:
-            for subject in self.api.subjects(request):
-                await self._connection.subscribe(subject, cb=partial(self._describe, request))
+        for subject, answer in self.api.answers():
+            await self._connection.subscribe(subject, cb=partial(self._describe, answer))
         connection = cast("Any", self._connection)  # The broker knows less of it than we do.
         self._subscriptions = [await verb.subscribe(connection) for verb in self._thin_verbs]
         await self._broker.start()
@@ -216,8 +215,8 @@ class RpcServer:
         if not self._connection.is_closed:
             await self._connection.close()
 
-    async def _describe(self, request: ServiceRequest, message: Message) -> None:
-        await self._connection.publish(message.reply, self.api.answer(request))
+    async def _describe(self, answer: Callable[[], bytes], message: Message) -> None:
+        await self._connection.publish(message.reply, answer())
 
     def _endpoint(self, verb: str, subject: str, handler: Handler, queue: str) -> Endpoint:
         request, response = _models(handler)

@@ -2,8 +2,10 @@
 
 import json
 import secrets
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Final, Literal, TypeAlias
 
@@ -78,6 +80,12 @@ class ServiceApi:
         """Where a request to all services, to this kind of service, and to this instance comes."""
         subject = f"{ROOT}.{request}"
         return subject, f"{subject}.{self.name}", f"{subject}.{self.name}.{self.id}"
+
+    def answers(self) -> Iterator[tuple[str, Callable[[], bytes]]]:
+        """Every subject on which this instance is asked, with what makes its answer."""
+        for request in REQUESTS:
+            for subject in self.subjects(request):
+                yield subject, partial(self.answer, request)
 
     def answer(self, request: ServiceRequest) -> bytes:
         """The answer to one request."""

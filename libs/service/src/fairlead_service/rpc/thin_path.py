@@ -10,10 +10,12 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from fairlead_schema.ids import DEFAULT_TENANT, TenantId
 from fairlead_schema.model import Model
 from fairlead_service.audit import audit_own_client
+from fairlead_service.logs import log_with
 from fairlead_service.rpc.answers import Answerer, parse_tenant
-from fairlead_service.rpc.caller import caller_of
+from fairlead_service.rpc.caller import caller_of, current_caller
 from fairlead_service.rpc.service_api import Endpoint
 from fairlead_service.rpc.verb_metrics import RequestCount, VerbMetrics
+from fairlead_service.traces.tracer import current_span, is_tracing, open_verb_span, span_fields
 
 log = logging.getLogger(__name__)
 
@@ -116,9 +118,12 @@ class ThinVerb:
         began = perf_counter_ns()
         if self._own_count is not None:
             self._own_count.receive()
-        answer = await self._answerer.answer(
-            self.endpoint.request, body, partial(self._perform_as_caller, subject, headers)
-        )
+        with open_verb_span(self.endpoint.verb, headers) as span:
+            answer = await self._answerer.answer(
+                self.endpoint.request, body, partial(self._perform_as_caller, subject, headers)
+            )
+            if answer.refused is not None:
+                span.fail(answer.refused.tag)
         elapsed_ns = perf_counter_ns() - began
         self.endpoint.count(elapsed_ns, answer.refused)
         self._metrics.count(elapsed_ns, answer.refused)
@@ -131,7 +136,11 @@ class ThinVerb:
         self, subject: str, headers: Mapping[str, str] | None, command: Model
     ) -> Model:
         with caller_of(subject, headers):
-            return await self._perform(self._tenant(subject), command)
+            tenant, session_id = self._tenant(subject), getattr(command, "session_id", None)
+            with log_with(tenant=tenant, principal=current_caller(), session_id=session_id):
+                if is_tracing():
+                    current_span().set(span_fields())
+                return await self._perform(tenant, command)
 
     def _tenant(self, subject: str) -> TenantId:
         if self._tenant_token is None:
