@@ -1,5 +1,8 @@
 """The answer to a prompt, collected from the events of its session."""
 
+import asyncio
+import socket
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from fairlead_client import (
     PromptWithdrawn,
 )
 from libs.client.tests.conftest import ScriptedGateway, event, reply, stream
+from libs.client.tests.test_async_commands import RECEIPT
 
 SESSION = "/api/session/ses_a"
 TOKENS = {"input": 3, "output": 2, "reasoning": 0, "cache": {"read": 0, "write": 0}}
@@ -108,6 +112,20 @@ async def test_a_failed_step_that_is_taken_again_is_no_failure(gateway: Scripted
     gateway.script(f"{SESSION}/stream", stream(*failed), answered)
     async with AsyncFairlead(gateway.url) as fairlead:
         assert (await fairlead.ask("ses_a", "Hi")).text == "after all"
+
+
+async def test_what_a_look_at_the_log_brings_is_shown_too(gateway: ScriptedGateway) -> None:
+    """The stream was quiet while the session answered. Whoever prints the answer must get it too."""
+    rest(gateway, "idle", state="idle")
+    known = stream(PROMPTED, *step(4, "42"), CAUGHT_UP)
+    gateway.script(f"{SESSION}/stream", stream(CAUGHT_UP, HEARTBEAT), known)
+    shown: list[str] = []
+    async with AsyncFairlead(gateway.url) as fairlead, asyncio.timeout(30):
+        receipt = await fairlead.prompt("ses_a", "Hi")
+        answer = await fairlead.answer_of(receipt, on_event=lambda item: shown.append(item.type))
+
+    assert answer.text == "42"
+    assert shown == ["prompted", "step.started", "text.ended", "step.ended"]
 
 
 async def test_a_failed_step_of_a_session_at_rest_is_raised_with_its_code(
@@ -210,3 +228,48 @@ async def test_an_answer_that_does_not_fit_is_raised_with_its_text(
             await fairlead.ask("ses_a", "A city?", schema=City)
 
     assert raised.value.text == "Oslo!"
+
+
+@pytest.mark.parametrize("patience_s", [None, 60.0])
+@pytest.mark.parametrize("stalls", [True, False])
+async def test_the_time_for_an_answer_counts_while_nobody_admits_the_prompt(
+    *, patience_s: float | None, stalls: bool
+) -> None:
+    """With any patience: the server is away, or takes the connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1] if stalls else 1
+        url = f"http://127.0.0.1:{port}"
+        async with asyncio.timeout(20), AsyncFairlead(url, patience_s=patience_s) as fairlead:
+            with pytest.raises(NotInTime, match="no server answers"):
+                await fairlead.ask("ses_a", "Hi", timeout_s=0.3)
+
+
+async def test_a_stream_that_says_little_is_opened_again_before_the_time_is_over() -> None:
+    """The limit of a read belongs to a connection. Else the next heartbeat would tell of the time."""
+    opened, serving = 0, set[asyncio.Task[Any] | None]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        serving.add(asyncio.current_task())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        with suppress(ConnectionError):
+            if f"{SESSION}/stream" not in head:
+                writer.write(reply({"data": RUNNING if "explain" in head else RECEIPT}))
+            else:
+                opened += 1
+                writer.write(stream(PROMPTED, CAUGHT_UP))
+                while not writer.is_closing():
+                    writer.write(b"d\r\n" + HEARTBEAT + b"\r\n")
+                    await writer.drain()
+                    await asyncio.sleep(0.02)
+            writer.close()
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with asyncio.timeout(20), AsyncFairlead(url) as fairlead:
+        with pytest.raises(NotInTime):
+            await fairlead.ask("ses_a", "Hi", timeout_s=0.5)
+    server.close()
+    await asyncio.gather(*(task for task in serving if task is not None))
+    assert opened > 1

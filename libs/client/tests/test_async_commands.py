@@ -199,3 +199,26 @@ async def test_a_route_that_an_older_server_lacks_says_what_to_do(
     async with AsyncFairlead(gateway.url) as fairlead:
         with pytest.raises(NotFairlead, match="upgrade a server that is older"):
             await fairlead.get("ses_a")
+
+
+async def test_a_text_of_half_characters_is_refused_before_it_is_sent(
+    gateway: ScriptedGateway,
+) -> None:
+    """As an argument of a shell or the name of a file may have them."""
+    async with AsyncFairlead(gateway.url) as fairlead:
+        with pytest.raises(InvalidRequest, match="half a character at position 3"):
+            await fairlead.prompt("ses_a", "caf\udce9")
+    assert gateway.asked == []
+
+
+@pytest.mark.parametrize("pause", ["\xb2", "9" * 400, "-1", "soon"])
+async def test_a_strange_wish_for_a_pause_does_no_harm(
+    gateway: ScriptedGateway, pause: str
+) -> None:
+    busy = refuse(LimitReached("Too many"), f"retry-after: {pause}").replace(
+        "\xb2".encode(), b"\xb2"
+    )
+    gateway.script(PROMPT, busy)
+    async with AsyncFairlead(gateway.url, patience_s=0.0) as fairlead:
+        with pytest.raises(LimitReached):
+            await fairlead.prompt("ses_a", "Hi")

@@ -1,14 +1,22 @@
 """Streams that break in every place: each event comes once and in order, and errors help."""
 
+import asyncio
 import json
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_client import AsyncFairlead, MalformedAnswer, ReceivedEvent, ServerAway
+from fairlead_client import (
+    AsyncFairlead,
+    MalformedAnswer,
+    ReceivedEvent,
+    ServerAway,
+    UnknownRefusal,
+)
 from fairlead_schema.errors import (
     CursorExpired,
     Refused,
@@ -16,6 +24,7 @@ from fairlead_schema.errors import (
     SessionNotFound,
     SessionUnreadable,
     Unauthorized,
+    WireError,
 )
 from libs.client.tests.conftest import (
     ScriptedGateway,
@@ -200,3 +209,75 @@ async def test_a_session_that_is_erased_while_it_is_followed_ends_the_stream(
             await take(fairlead, 3)
 
     assert len(gateway.asked) == 2, "nobody opens the stream of an erased session again"
+
+
+async def test_a_session_that_is_erased_while_it_is_read_ends_the_reading(
+    gateway: ScriptedGateway,
+) -> None:
+    """The server says nothing more on an open connection, so nobody would catch up."""
+    gateway.script(EVENT, stream(event(1), event(2, "session.purged"), b": heartbeat\n\n"))
+    async with AsyncFairlead(gateway.url) as fairlead:
+        events = fairlead.events("ses_a")
+        assert [(await anext(events)).seq for _ in range(2)] == [1, 2]
+        with pytest.raises(SessionNotFound):
+            await anext(events)
+
+    assert len(gateway.asked) == 1
+
+
+async def test_a_token_file_that_is_empty_for_a_moment_does_not_end_the_stream(
+    gateway: ScriptedGateway, tmp_path: Path
+) -> None:
+    """Whoever renews the file may empty it first. The stream waits for the token, within the patience."""
+    file, expired = tmp_path / "token", Unauthorized("The credentials expired")
+    file.write_text("first")
+    gateway.script(STREAM, stream(event(1), failure(expired)), stream(event(2)), b"")
+    async with AsyncFairlead(gateway.url, token=file) as fairlead:
+        taken: list[int | None] = []
+        async with aclosing(fairlead.follow("ses_a")) as events:
+            async for received in events:
+                taken.append(received.seq)
+                if received.seq == 2:
+                    break
+                file.write_text("")
+                asyncio.get_running_loop().call_later(0.3, file.write_text, "second")
+
+    assert taken == [1, 2]
+    assert gateway.asked[-1].headers["authorization"] == "bearer second"
+
+
+async def test_a_stream_that_fails_in_words_of_a_newer_server_ends(
+    gateway: ScriptedGateway,
+) -> None:
+    newer = Refused("The moon is full")
+    newer.body = WireError(tag="MoonError", message="The moon is full")
+    gateway.script(STREAM, stream(event(1), failure(newer)))
+    async with asyncio.timeout(20), AsyncFairlead(gateway.url) as fairlead:
+        with pytest.raises(UnknownRefusal, match="MoonError"):
+            await take(fairlead, 2)
+
+
+async def test_a_program_that_follows_many_sessions_sends_commands_too() -> None:
+    """Streams stay open. They must not use up the connections of the client."""
+    held, serving = asyncio.Event(), set[asyncio.Task[Any] | None]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.add(asyncio.current_task())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        if "/stream" in head:
+            writer.write(stream(event(1)))
+            await held.wait()
+        else:
+            writer.write(reply({"data": []}))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with asyncio.timeout(20), AsyncFairlead(url, patience_s=None) as fairlead:
+        streams = [fairlead.follow(f"ses_{number}") for number in range(120)]
+        await asyncio.gather(*(anext(events) for events in streams))
+        assert await fairlead.pending("ses_1") == []
+        await asyncio.gather(*(events.aclose() for events in streams))
+    held.set()
+    server.close()
+    await asyncio.gather(*(task for task in serving if task is not None))

@@ -25,6 +25,7 @@ from fairlead_client import (
     ReceivedEvent,
     ServerAway,
     TokenUnavailable,
+    UnknownRefusal,
 )
 from fairlead_client.async_client import nats_transport
 from fairlead_client.nats_login import find_login
@@ -345,3 +346,13 @@ def test_a_login_comes_from_the_environment(tmp_path: Path) -> None:
         "_INBOX_service-billing",
         Path("/keys/acme.nk"),
     )
+
+
+async def test_a_refusal_of_a_newer_server_is_told_and_not_repeated(
+    server: Server, seed: Path, ingest: ScriptedIngest
+) -> None:
+    ingest.answers["session.get"] = {"error": {"_tag": "MoonError", "message": "The moon is full"}}
+    async with connect(server, seed) as fairlead:
+        with pytest.raises(UnknownRefusal, match="MoonError"):
+            await fairlead.get("ses_a")
+    assert ingest.asked.count("session.get") == 1

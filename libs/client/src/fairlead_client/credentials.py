@@ -32,6 +32,15 @@ class FileToken:
         return self._token
 
 
+def clean_token(token: str) -> str:
+    """A token without the end of its line. Raises TokenUnavailable if no request can carry it."""
+    cleaned = token.strip()
+    if not (cleaned.isascii() and cleaned.isprintable()) or " " in cleaned:
+        reason = "it has characters that no token has: copy it again"
+        raise TokenUnavailable("its source", reason)
+    return cleaned
+
+
 def token_reader(source: TokenSource | None) -> Callable[[], str | Awaitable[str]] | None:
     """A function that gives the token now; None if the caller has none."""
     match source:

@@ -6,6 +6,7 @@ from typing import Final
 from fairlead_client.errors import NotInTime
 
 _SHORTEST_S: Final = 0.05
+_GRACE_S: Final = 1.0
 
 
 class Deadline:
@@ -16,6 +17,10 @@ class Deadline:
         self._timeout_s = timeout_s
         self._began = time.monotonic()
 
+    @property
+    def is_set(self) -> bool:
+        return self._timeout_s is not None
+
     def left_s(self, at_most: float) -> float:
         """How long to wait now: what is left, at most so much, and never nothing."""
         if self._timeout_s is None:
@@ -23,8 +28,19 @@ class Deadline:
         left = self._timeout_s - (time.monotonic() - self._began)
         return max(_SHORTEST_S, min(at_most, left))
 
-    def check(self) -> None:
-        """Raise NotInTime if the time is over."""
+    def check(self, *, pause_s: float = 0.0, cause: Exception | None = None) -> None:
+        """Raise NotInTime if the time is over, or will be after a pause. `cause` is what the caller waits for."""
         timeout_s = self._timeout_s
-        if timeout_s is not None and time.monotonic() - self._began >= timeout_s:
-            raise NotInTime(self._what, timeout_s)
+        if timeout_s is not None and time.monotonic() - self._began + pause_s >= timeout_s:
+            raise NotInTime(self._what, timeout_s, cause) from cause
+
+    def silence_s(self, at_most: float) -> float:
+        """How long a stream may say nothing before somebody looks at the time."""
+        return at_most if self._timeout_s is None else self.left_s(2 * at_most) / 2
+
+    def request_s(self, at_most: float) -> float:
+        """How long one request may take. The server may use all that is left, and answer then."""
+        return min(self.left_s(at_most) + _GRACE_S, at_most)
+
+
+UNLIMITED: Final = Deadline("the answer", None)

@@ -4,6 +4,7 @@ A refusal of the server is a `fairlead_schema.errors.Refused`, with a class for 
 
 ClientError
 ├── ServerAway          nobody answered for as long as the client waits
+├── AddressInvalid      the address of the server cannot be one
 ├── NotFairlead         the address answers, but no gateway of Fairlead does
 ├── UnknownRefusal      the server refused in a way that this client does not know: it is newer
 ├── MalformedAnswer     an answer or an event cannot be read
@@ -18,6 +19,9 @@ ClientError
 """
 
 from typing import Any, Final
+
+from fairlead_schema.errors import InternalFailure, Refused, WireError
+from fairlead_schema.identity.nats_address import redact_url
 
 EXCERPT_LENGTH_MAX: Final = 200
 
@@ -34,7 +38,7 @@ class ServerAway(ClientError):
     ) -> None:
         address = "$FAIRLEAD_HTTP" if url.startswith("http") else "$FAIRLEAD_NATS_URL"
         super().__init__(
-            f"no server answers at {url} ({cause}): start it, or correct the address"
+            f"no server answers at {redact_url(url)} ({cause}): start it, or correct the address"
             f" (url=, or {address})"
         )
         self.url = url
@@ -43,11 +47,19 @@ class ServerAway(ClientError):
         self.retry_after_s = retry_after_s
 
 
+class AddressInvalid(ClientError):
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"{redact_url(url)!r} is no address of a server ({reason}): write it as http://host:port"
+            " (url=, or $FAIRLEAD_HTTP)"
+        )
+
+
 class NotFairlead(ClientError):
     def __init__(self, url: str, status: int, content_type: str, text: str) -> None:
         excerpt = " ".join(text[:EXCERPT_LENGTH_MAX].split())
         super().__init__(
-            f"{url} answers {status} with {content_type or 'no content type'}, which is no answer of"
+            f"{redact_url(url)} answers {status} with {content_type or 'no content type'}, which is no answer of"
             f" Fairlead: correct the address, or upgrade a server that is older than this client"
             f" ({excerpt or 'empty body'})"
         )
@@ -62,6 +74,14 @@ class UnknownRefusal(ClientError):
             " fairlead-client, or read the changelog of the server)"
         )
         self.tag = tag
+
+
+def refusal_of_wire(body: WireError) -> Refused | UnknownRefusal:
+    """The refusal that a server sent. A repeat of an unknown one would hide what a newer server says."""
+    refusal = Refused.from_wire(body)
+    if type(refusal) is InternalFailure and body.tag != InternalFailure.tag:
+        return UnknownRefusal(body.tag, body.message)
+    return refusal
 
 
 class MalformedAnswer(ClientError):
@@ -117,5 +137,6 @@ class AnswerMisfit(ClientError):
 
 
 class NotInTime(ClientError):
-    def __init__(self, what: str, timeout_s: float) -> None:
-        super().__init__(f"{what} took longer than {timeout_s:g} s; the session goes on")
+    def __init__(self, what: str, timeout_s: float, cause: Exception | None = None) -> None:
+        because = "" if cause is None else f" ({cause})"
+        super().__init__(f"{what} took longer than {timeout_s:g} s{because}; the session goes on")

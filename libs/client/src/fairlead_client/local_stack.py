@@ -5,11 +5,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import SplitResult, urlsplit
 
 from fairlead_client.credentials import TokenSource
+from fairlead_client.errors import AddressInvalid
 
 DEFAULT_URL: Final = "http://127.0.0.1:8420"
 STATE: Final = Path(".fairlead")
+_SCHEMES: Final = frozenset({"http", "https"})
 
 
 class Gateway(NamedTuple):
@@ -26,14 +29,39 @@ def find_gateway(
     state: Path = STATE,
     environment: Mapping[str, str] = os.environ,
 ) -> Gateway:
-    """The gateway to use. The key of the local stack goes to that stack and to no other address."""
+    """The gateway to use; nobody has checked its address. The key of the local stack goes to that stack and to no other address."""
     local = local_url(state)
-    address = (url or environment.get("FAIRLEAD_HTTP") or local or DEFAULT_URL).rstrip("/")
+    address = (url or environment.get("FAIRLEAD_HTTP") or local or DEFAULT_URL).strip().rstrip("/")
     token = token or environment.get("FAIRLEAD_TOKEN") or None
     if token is None and local is not None and address == local:
         key = state / "token"
         token = key if key.exists() else None
     return Gateway(address, token)
+
+
+def check_address(url: str) -> str:
+    """The address of a gateway, to which paths are added. Raises AddressInvalid."""
+    try:
+        parts = urlsplit(url)
+        reason = _flaw(parts)
+    except ValueError as error:
+        raise AddressInvalid(url, str(error)) from error
+    if reason is not None:
+        raise AddressInvalid(url, reason)
+    return url
+
+
+def _flaw(parts: SplitResult) -> str | None:
+    """Why nobody can connect to an address; None if somebody can. Raises ValueError."""
+    if parts.scheme not in _SCHEMES:
+        return "it does not begin with http:// or https://"
+    if not parts.hostname:
+        return "it names no host"
+    if parts.port == 0:
+        return "it has the port 0"
+    if parts.query or parts.fragment:
+        return "paths are added to it, so it has no ? and no #"
+    return None if parts.geturl().isprintable() else "it holds a control character"
 
 
 def local_url(state: Path) -> str | None:

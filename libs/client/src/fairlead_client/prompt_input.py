@@ -6,9 +6,10 @@ from typing import Any, Final, TypeAlias, TypedDict
 
 from pydantic import BaseModel
 
+from fairlead_client.message_ids import mint_message_id
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.errors import InvalidRequest
-from fairlead_schema.ids import SessionId
+from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.prompt import FileInput
 from fairlead_schema.session_info import SessionInfo
 
@@ -52,10 +53,23 @@ def model_of(model: AnyModel) -> dict[str, Any]:
     return {"providerID": provider_id, "id": id_}
 
 
+def admission_of(
+    session: AnySession, prompt: dict[str, Any], id_: MessageId | None, **more: object
+) -> dict[str, Any]:
+    """The command that admits a prompt, under the id of the caller or a new one."""
+    named = {"sessionID": session_id_of(session), "id": id_ or mint_message_id()}
+    return {**named, "prompt": prompt, **more}
+
+
 def prompt_of(
     text: str, fields: PromptFields, schema: type[BaseModel] | dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """A prompt on the wire."""
+    """A prompt on the wire. Raises InvalidRequest for a text that no JSON can carry."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        reason = f"The text holds half a character at position {error.start}: decode it as UTF-8"
+        raise InvalidRequest(reason, kind="Body", field="prompt.text") from error
     prompt: dict[str, Any] = {"text": text, **fields}
     if "files" in fields:
         prompt["files"] = [

@@ -2,29 +2,18 @@
 
 import itertools
 import time
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pydantic import ValidationError
 from pydantic_core import from_json
 
 from fairlead_client.errors import MalformedAnswer
-from fairlead_schema.delta import DELTA, Delta
-from fairlead_schema.events import BY_TYPE, SessionEvent
-from fairlead_schema.public_events import PREFIX
+from fairlead_schema.session_values.event_names import PREFIX
 
-# Names and versions that differ between clients and the log.
-_LOG_TYPES: Final = {
-    "prompted": "prompt.promoted",
-    "tool.success": "tool.succeeded",
-    "permission.v2.asked": "permission.asked",
-    "permission.v2.replied": "permission.replied",
-    "question.v2.asked": "question.asked",
-    "question.v2.replied": "question.replied",
-    "question.v2.rejected": "question.rejected",
-}
-_LOG_VERSIONS: Final = {("step.ended", 2): 1, ("step.failed", 2): 1}
+if TYPE_CHECKING:
+    from fairlead_schema.delta import Delta
+    from fairlead_schema.events import SessionEvent
+
 _COUNT: Final = itertools.count(1)
-_ASKED: Final = frozenset({"permission.v2.asked", "question.v2.asked"})
 
 
 class ReceivedEvent(NamedTuple):
@@ -45,27 +34,12 @@ class ReceivedEvent(NamedTuple):
         """Whether this is a fragment. The event that ends its text holds the whole text."""
         return self.seq is None
 
-    def to_model(self) -> SessionEvent | Delta | None:
+    def to_model(self) -> "SessionEvent | Delta | None":
         """The event as a model; None for a type or a form that this release does not know."""
-        try:
-            if self.seq is None:
-                return DELTA.validate_python({**self.data, "type": self.type})
-            type_ = _LOG_TYPES.get(self.type, self.type)
-            version = self.version or 1
-            kind = BY_TYPE.get((type_, _LOG_VERSIONS.get((type_, version), version)))
-            return None if kind is None else kind.model_validate(self._log_data())
-        except ValidationError:
-            return None
+        # Most readers need no model, and the models of all events take long to load.
+        from fairlead_client.answers.event_models import model_of_event  # noqa: PLC0415
 
-    def _log_data(self) -> dict[str, Any]:
-        """The data with the fields of the log."""
-        if self.type == "prompted":
-            return {**self.data, "created": self.data.get("timestamp")}
-        if self.type in _ASKED:
-            return {"agent": "", **self.data, "request": self.data}
-        if self.type == "execution.released":
-            return {"generation": 0, **self.data}
-        return self.data
+        return model_of_event(self)
 
 
 def parse_event(data: bytes, *, seq: str | None = None) -> ReceivedEvent:
@@ -82,8 +56,11 @@ def event_of(raw: dict[str, Any]) -> ReceivedEvent:
     durable = raw.get("durable")
     type_: str = raw["type"]
     seq, version = (None, None) if durable is None else (durable["seq"], durable["version"])
+    data = raw["data"]
+    if not isinstance(data, dict):
+        raise TypeError("its data is no object")
     return ReceivedEvent(
-        type_.removeprefix(PREFIX), raw["data"], raw["id"], seq, version, raw.get("metadata")
+        type_.removeprefix(PREFIX), data, raw["id"], seq, version, raw.get("metadata")
     )
 
 

@@ -19,6 +19,14 @@ async def await_answer(
 ) -> PromptAnswer:
     """The answer. Every event and fragment on the way goes to `on_event`. Raises the errors of `ask`."""
     collector = AnswerCollector(receipt.id, after=max(receipt.admitted_seq - 1, 0))
+
+    def take(event: ReceivedEvent) -> None:
+        # The stream repeats what a look at the log has brought before.
+        is_new = event.seq is None or event.seq > collector.seq
+        if on_event is not None and is_new:
+            on_event(event)
+        collector.take(event)
+
     stream = transport.follow(
         receipt.session_id, after=collector.seq, with_notices=True, deadline=deadline
     )
@@ -26,15 +34,13 @@ async def await_answer(
         async for event in stream:
             if event is None:
                 # Nothing is new: perhaps nothing more will come.
-                await _look_for_rest(transport, receipt, collector)
+                await _look_for_rest(transport, receipt, collector, take, deadline)
             else:
-                if on_event is not None:
-                    on_event(event)
-                collector.take(event)
+                take(event)
                 if collector.failure is not None and not collector.is_final:
                     # After an interruption another step may follow. The rest says whether it did.
                     await transport.wait(receipt.session_id, deadline)
-                    await _look_for_rest(transport, receipt, collector)
+                    await _look_for_rest(transport, receipt, collector, take, deadline)
             if collector.is_final:
                 break
     if collector.answer is not None:
@@ -44,17 +50,24 @@ async def await_answer(
 
 
 async def _look_for_rest(
-    transport: AsyncSessionTransport, receipt: Receipt, collector: AnswerCollector
+    transport: AsyncSessionTransport,
+    receipt: Receipt,
+    collector: AnswerCollector,
+    take: Callable[[ReceivedEvent], None],
+    deadline: Deadline,
 ) -> None:
     """If the session rests, take everything that the log has. Raises if that is no answer."""
     while not collector.is_final:
-        explanation = await transport.send("session.explain", {"sessionID": receipt.session_id})
+        named = {"sessionID": receipt.session_id}
+        explanation = await transport.send("session.explain", named, deadline=deadline)
         if is_under_way(explanation):
             return
         before = collector.seq
-        events = transport.read(receipt.session_id, after=before, with_notices=True)
+        events = transport.read(
+            receipt.session_id, after=before, with_notices=True, deadline=deadline
+        )
         async with aclosing(events):
             async for event in events:
-                collector.take(event)
+                take(event)
         if collector.seq == before and not collector.is_final:
             raise collector.failure or PromptUnanswered(receipt.id, explanation)

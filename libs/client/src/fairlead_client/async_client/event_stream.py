@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import Final, Protocol
 
 from fairlead_client.async_client.runtime import sleep
-from fairlead_client.errors import ClientError
+from fairlead_client.errors import ClientError, TokenUnavailable
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.retry_policy import is_passing, pause_s
 from fairlead_client.stream_place import StreamPlace
@@ -41,9 +41,7 @@ async def follow_events(
     async with aclosing(_follow_stream(source, place)) as stream:
         async for item in stream:
             yield None if isinstance(item, str) else item
-            if not isinstance(item, str) and item.type == ERASED:
-                # No event follows, and the server keeps the stream open.
-                raise SessionNotFound(place.session_id)
+            _check_erased(item, place)
 
 
 async def read_events(
@@ -57,6 +55,7 @@ async def read_events(
                     return
             elif item.seq is not None:
                 yield item
+            _check_erased(item, place)
 
 
 async def _follow_stream(
@@ -77,8 +76,8 @@ async def _follow_stream(
                     source.note_failure(None)
                     yield item
             error: ClientError | Refused = ServiceUnavailable("The stream ended")
-        except Unauthorized as refusal:
-            if not await source.renew_token() and not was_open:
+        except (Unauthorized, TokenUnavailable) as refusal:
+            if not await _has_other_token(source) and not was_open:
                 raise
             error = refusal
         except (ClientError, Refused) as problem:
@@ -88,7 +87,7 @@ async def _follow_stream(
         source.note_failure(error)
         now = time.monotonic()
         failing_since = now if failing_since is None else failing_since
-        is_lasting = not was_open or isinstance(error, Unauthorized)
+        is_lasting = not was_open or isinstance(error, Unauthorized | TokenUnavailable)
         patience_s = source.patience_s
         if is_lasting and patience_s is not None and now - failing_since > patience_s:
             raise error
@@ -96,3 +95,17 @@ async def _follow_stream(
         place.fragments.reconnect()
         await sleep(pause_s(failures, error))
         failures += 1
+
+
+def _check_erased(item: ReceivedEvent | str, place: StreamPlace) -> None:
+    """Raise SessionNotFound behind the last event of a session. The server keeps the stream open."""
+    if not isinstance(item, str) and item.type == ERASED:
+        raise SessionNotFound(place.session_id)
+
+
+async def _has_other_token(source: AsyncStreamSource) -> bool:
+    """Whether there is another token now. A source that gives none may give one later."""
+    try:
+        return await source.renew_token()
+    except TokenUnavailable:
+        return False

@@ -13,14 +13,14 @@ from fairlead_client.async_client.event_stream import CAUGHT_UP, follow_events
 from fairlead_client.async_client.nats_connection import AsyncTenantLink
 from fairlead_client.async_client.nats_export import export_session
 from fairlead_client.async_client.repetition import repeat
-from fairlead_client.deadline import Deadline
-from fairlead_client.errors import MalformedAnswer, NotOverNats
+from fairlead_client.deadline import UNLIMITED, Deadline
+from fairlead_client.errors import MalformedAnswer, NotOverNats, refusal_of_wire
 from fairlead_client.fragment_filter import FragmentOrder
 from fairlead_client.mailbox import HeardMessage
 from fairlead_client.received_event import ReceivedEvent, event_of, fragment_of, parse_event
 from fairlead_client.stream_place import StreamPlace
 from fairlead_schema import subjects
-from fairlead_schema.errors import Refused, ServiceUnavailable, SessionUnreadable, WireError
+from fairlead_schema.errors import ServiceUnavailable, SessionUnreadable, WireError
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import SessionId
 from fairlead_schema.subjects import Address
@@ -64,14 +64,14 @@ class AsyncNatsTransport:
     async def aclose(self) -> None:
         await self._link.aclose()
 
-    async def send(self, verb: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """The data of the answer to a command, which is repeated where that is safe."""
+    async def send(self, verb: str, body: dict[str, Any], *, deadline: Deadline = UNLIMITED) -> Any:  # noqa: ANN401 - any JSON
+        """The data of the answer to a command, which is repeated where that is safe. Raises NotInTime."""
         if verb in _ONLY_HTTP:
             raise NotOverNats(verb)
         if verb == "permission.reply" and body["reply"] == "always":
             # Over NATS each verb has one scope, and this answer needs another one.
             verb = "permission.approve"
-        data = await self._ask(verb, body)
+        data = await self._ask(verb, body, deadline=deadline)
         return data[_INSIDE[verb]] if verb in _INSIDE else data
 
     def follow(
@@ -81,13 +81,18 @@ class AsyncNatsTransport:
         return follow_events(self, StreamPlace(session_id, after, with_notices, deadline))
 
     async def read(
-        self, session_id: SessionId, *, after: int, with_notices: bool
+        self,
+        session_id: SessionId,
+        *,
+        after: int,
+        with_notices: bool,
+        deadline: Deadline = UNLIMITED,
     ) -> AsyncGenerator[ReceivedEvent, None]:
         """Every event after a seq that is in the log now."""
-        place = StreamPlace(session_id, after, with_notices, Deadline("the events", None))
+        place = StreamPlace(session_id, after, with_notices, deadline)
         has_more = True
         while has_more:
-            page = await self._ask("session.history", place.command)
+            page = await self._ask("session.history", place.command, deadline=deadline)
             events, has_more = _take_page(place, page)
             for event in events:
                 yield event
@@ -136,7 +141,7 @@ class AsyncNatsTransport:
             wait_s = deadline.left_s(WAIT_S)
             body = {"sessionID": session_id, "timeout_s": wait_s}
             try:
-                await self._ask("session.wait", body, more_s=wait_s)
+                await self._ask("session.wait", body, more_s=wait_s, deadline=deadline)
             except ServiceUnavailable as refusal:
                 if refusal.body.service != "session.wait":
                     raise
@@ -160,7 +165,14 @@ class AsyncNatsTransport:
         """Only the HTTP API has other operations. Raises NotOverNats."""
         raise NotOverNats(f"{method} {path}")
 
-    async def _ask(self, verb: str, body: dict[str, Any], *, more_s: float = 0.0) -> Any:  # noqa: ANN401
+    async def _ask(
+        self,
+        verb: str,
+        body: dict[str, Any],
+        *,
+        more_s: float = 0.0,
+        deadline: Deadline = UNLIMITED,
+    ) -> Any:  # noqa: ANN401 - any JSON
         """The data of the answer. A verb that may be repeated is repeated, within the patience."""
         is_repeatable = VERBS[verb].repeatable
         timeout_s = ANSWER_S + more_s if is_repeatable else ANSWER_S_MAX
@@ -168,12 +180,13 @@ class AsyncNatsTransport:
         async def send() -> Any:  # noqa: ANN401 - any JSON
             nonlocal timeout_s
             now_s, timeout_s = timeout_s, min(2 * timeout_s, ANSWER_S_MAX)
-            return await self._ask_once(verb, body, now_s)
+            return await self._ask_once(verb, body, deadline.request_s(now_s))
 
         return await repeat(
             send,
             is_repeatable=is_repeatable,
             patience_s=self.patience_s,
+            deadline=deadline,
             renew=self.renew_token,
         )
 
@@ -187,7 +200,7 @@ class AsyncNatsTransport:
         except (ValueError, AttributeError) as problem:
             raise MalformedAnswer(f"the answer to {verb}", str(problem)) from problem
         if error is not None:
-            raise Refused.from_wire(WireError.model_validate(error))
+            raise refusal_of_wire(WireError.model_validate(error))
         return data
 
 

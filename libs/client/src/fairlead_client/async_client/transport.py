@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
-from fairlead_client.deadline import Deadline
+from fairlead_client.deadline import UNLIMITED, Deadline
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_schema.ids import SessionId
 
@@ -14,8 +14,8 @@ class AsyncSessionTransport(Protocol):
     async def aclose(self) -> None:
         """Close the connections."""
 
-    async def send(self, verb: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """The data of the answer to a command, which is repeated where that is safe."""
+    async def send(self, verb: str, body: dict[str, Any], *, deadline: Deadline = UNLIMITED) -> Any:  # noqa: ANN401 - any JSON
+        """The data of the answer to a command, which is repeated where that is safe. Raises NotInTime."""
 
     def follow(
         self, session_id: SessionId, *, after: int | None, with_notices: bool, deadline: Deadline
@@ -23,7 +23,12 @@ class AsyncSessionTransport(Protocol):
         """Every event after a seq as it comes. None: nothing is new at this moment."""
 
     def read(
-        self, session_id: SessionId, *, after: int, with_notices: bool
+        self,
+        session_id: SessionId,
+        *,
+        after: int,
+        with_notices: bool,
+        deadline: Deadline = UNLIMITED,
     ) -> AsyncGenerator[ReceivedEvent, None]:
         """Every event after a seq that is in the log now."""
 

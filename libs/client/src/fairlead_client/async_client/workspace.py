@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from fairlead_client.answers.answer_models import data_of, list_of, read_as, read_each
 from fairlead_client.async_client.session_admin import AsyncSessionAdmin
 from fairlead_client.message_ids import mint_message_id
 from fairlead_client.prompt_input import AnySession, session_id_of
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.ids import MessageId
 from fairlead_schema.session_info import SessionInfo
+from fairlead_schema.session_values.revert_state import RevertState
 
 
 class AsyncWorkspace(AsyncSessionAdmin):
@@ -15,16 +16,16 @@ class AsyncWorkspace(AsyncSessionAdmin):
 
     async def models(self) -> list[dict[str, Any]]:
         """The configured models, newest first, in the form of the API."""
-        return list((await self._transport.request("GET", "/api/model"))["data"])
+        return list_of(await self._transport.request("GET", "/api/model"))
 
     async def agents(self) -> list[dict[str, Any]]:
         """The configured agents, in the form of the API."""
-        return list((await self._transport.request("GET", "/api/agent"))["data"])
+        return list_of(await self._transport.request("GET", "/api/agent"))
 
     async def commands(self, *, directory: str | None = None) -> list[dict[str, Any]]:
         """The commands that a prompt may begin with, in the form of the API."""
         params = _place(directory)
-        return list((await self._transport.request("GET", "/api/command", params=params))["data"])
+        return list_of(await self._transport.request("GET", "/api/command", params=params))
 
     async def find_files(
         self, query: str, *, directory: str | None = None, limit: int = 20
@@ -32,14 +33,14 @@ class AsyncWorkspace(AsyncSessionAdmin):
         """Paths of files and directories that fit a query, best first."""
         params = {"query": query, "limit": limit, **_place(directory)}
         page = await self._transport.request("GET", "/api/fs/find", params=params)
-        return [entry["path"] for entry in page["data"]]
+        return [entry["path"] for entry in list_of(page)]
 
     async def list_files(
         self, path: str = ".", *, directory: str | None = None
     ) -> list[dict[str, Any]]:
         """The entries of a directory of a location: `path` and `type`."""
         params = {"path": path, **_place(directory)}
-        return list((await self._transport.request("GET", "/api/fs/list", params=params))["data"])
+        return list_of(await self._transport.request("GET", "/api/fs/list", params=params))
 
     async def upload(
         self, session: AnySession, content: bytes, *, name: str | None = None
@@ -48,7 +49,7 @@ class AsyncWorkspace(AsyncSessionAdmin):
         path = f"/api/session/{session_id_of(session)}/upload"
         params = {} if name is None else {"name": name}
         answer = await self._transport.request("POST", path, params=params, content=content)
-        file: dict[str, Any] = answer["data"]
+        file: dict[str, Any] = data_of(answer)
         return file
 
     async def shell(
@@ -66,14 +67,14 @@ class AsyncWorkspace(AsyncSessionAdmin):
     async def active_messages(self, session: AnySession) -> list[dict[str, Any]]:
         """The messages since the last compaction, oldest first, in the form of the API."""
         path = f"/api/session/{session_id_of(session)}/context"
-        return list((await self._transport.request("GET", path))["data"])
+        return list_of(await self._transport.request("GET", path))
 
     async def stage_revert(
         self, session: AnySession, message_id: MessageId, *, files: bool = True
     ) -> RevertState:
         """Go back to a message, and change files back. The next prompt makes it final."""
         state = await self._send("revert.stage", session, messageID=message_id, files=files)
-        return RevertState.model_validate(state)
+        return read_as(RevertState, state)
 
     async def clear_revert(self, session: AnySession) -> None:
         """Undo the staged revert."""
@@ -88,7 +89,7 @@ class AsyncWorkspace(AsyncSessionAdmin):
         """The sessions of the sub-agents of a session."""
         path = f"/api/session/{session_id_of(session)}/children"
         page = await self._transport.request("GET", path)
-        return [SessionInfo.model_validate(item) for item in page["data"]]
+        return read_each(SessionInfo, data_of(page))
 
 
 def _place(directory: str | None) -> dict[str, Any]:

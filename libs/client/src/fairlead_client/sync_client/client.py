@@ -9,20 +9,24 @@ from typing import Any, Final, Self, TypeVar, Unpack, overload
 
 from pydantic import BaseModel, ValidationError
 
+from fairlead_client.answers.answer_models import read_as
 from fairlead_client.credentials import TokenSource
-from fairlead_client.deadline import Deadline
+from fairlead_client.deadline import UNLIMITED, Deadline
 from fairlead_client.errors import AnswerMisfit
 from fairlead_client.local_stack import STATE, find_gateway
-from fairlead_client.message_ids import mint_message_id
 from fairlead_client.nats_login import NatsLogin, find_login
 from fairlead_client.prompt_answer import PromptAnswer
-from fairlead_client.prompt_input import AnySession, PromptFields, prompt_of, session_id_of
+from fairlead_client.prompt_input import (
+    AnySession,
+    PromptFields,
+    admission_of,
+    prompt_of,
+    session_id_of,
+)
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.sync_client.answer_stream import await_answer
 from fairlead_client.sync_client.http_connection import HttpConnection
 from fairlead_client.sync_client.http_transport import HttpTransport
-from fairlead_client.sync_client.nats_connection import TenantLink
-from fairlead_client.sync_client.nats_transport import NatsTransport
 from fairlead_client.sync_client.transport import SessionTransport
 from fairlead_client.sync_client.workspace import Workspace
 from fairlead_schema.ids import MessageId
@@ -72,6 +76,10 @@ class Fairlead(Workspace):
 
         Without a login: `$FAIRLEAD_NATS_URL` with its variables, else the stack that runs on this machine.
         """
+        # Only this client loads what it needs for NATS.
+        from fairlead_client.sync_client.nats_connection import TenantLink  # noqa: PLC0415
+        from fairlead_client.sync_client.nats_transport import NatsTransport  # noqa: PLC0415
+
         link = TenantLink(login or find_login(state=state))
         return cls(transport=NatsTransport(link, patience_s=patience_s))
 
@@ -105,25 +113,14 @@ class Fairlead(Workspace):
 
         Give an id if another process may have to repeat the prompt.
         """
-        body = {
-            "sessionID": session_id_of(session),
-            "id": id or mint_message_id(),
-            "prompt": prompt_of(text, fields, schema),
-            "delivery": delivery,
-            "resume": resume,
-        }
-        return Receipt.model_validate(self._transport.send("session.prompt", body))
+        prompt = prompt_of(text, fields, schema)
+        return self._admit(admission_of(session, prompt, id, delivery=delivery, resume=resume))
 
     def steer(self, session: AnySession, text: str, *, turn: MessageId | None = None) -> Receipt:
         """Tell a model that works something. With a turn: only while the model writes that message."""
-        body = {
-            "sessionID": session_id_of(session),
-            "id": mint_message_id(),
-            "prompt": prompt_of(text, {}),
-            "delivery": "steer",
-            **({} if turn is None else {"expectedTurn": turn}),
-        }
-        return Receipt.model_validate(self._transport.send("session.prompt", body))
+        only_during = {} if turn is None else {"expectedTurn": turn}
+        prompt = prompt_of(text, {})
+        return self._admit(admission_of(session, prompt, None, delivery="steer", **only_during))
 
     @overload
     def ask(
@@ -181,7 +178,8 @@ class Fairlead(Workspace):
         PromptUnanswered, AnswerMisfit, NotInTime. The session goes on whatever is raised.
         """
         deadline = Deadline("the answer", timeout_s)
-        receipt = self.prompt(session, text, id=id, delivery=delivery, schema=schema, **fields)
+        prompt = prompt_of(text, fields, schema)
+        receipt = self._admit(admission_of(session, prompt, id, delivery=delivery), deadline)
         answer = await_answer(self._transport, receipt, deadline)
         if schema is None:
             return answer
@@ -193,6 +191,10 @@ class Fairlead(Workspace):
             return schema.model_validate(answer.value)
         except ValidationError as error:
             raise AnswerMisfit(str(error), answer.text) from error
+
+    def _admit(self, admission: dict[str, Any], deadline: Deadline = UNLIMITED) -> Receipt:
+        sent = self._transport.send("session.prompt", admission, deadline=deadline)
+        return read_as(Receipt, sent)
 
     def answer_of(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import Final, Protocol
 
-from fairlead_client.errors import ClientError
+from fairlead_client.errors import ClientError, TokenUnavailable
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.retry_policy import is_passing, pause_s
 from fairlead_client.stream_place import StreamPlace
@@ -42,9 +42,7 @@ def follow_events(
     with closing(_follow_stream(source, place)) as stream:
         for item in stream:
             yield None if isinstance(item, str) else item
-            if not isinstance(item, str) and item.type == ERASED:
-                # No event follows, and the server keeps the stream open.
-                raise SessionNotFound(place.session_id)
+            _check_erased(item, place)
 
 
 def read_events(source: StreamSource, place: StreamPlace) -> Generator[ReceivedEvent, None, None]:
@@ -56,6 +54,7 @@ def read_events(source: StreamSource, place: StreamPlace) -> Generator[ReceivedE
                     return
             elif item.seq is not None:
                 yield item
+            _check_erased(item, place)
 
 
 def _follow_stream(
@@ -76,8 +75,8 @@ def _follow_stream(
                     source.note_failure(None)
                     yield item
             error: ClientError | Refused = ServiceUnavailable("The stream ended")
-        except Unauthorized as refusal:
-            if not source.renew_token() and not was_open:
+        except (Unauthorized, TokenUnavailable) as refusal:
+            if not _has_other_token(source) and not was_open:
                 raise
             error = refusal
         except (ClientError, Refused) as problem:
@@ -87,7 +86,7 @@ def _follow_stream(
         source.note_failure(error)
         now = time.monotonic()
         failing_since = now if failing_since is None else failing_since
-        is_lasting = not was_open or isinstance(error, Unauthorized)
+        is_lasting = not was_open or isinstance(error, Unauthorized | TokenUnavailable)
         patience_s = source.patience_s
         if is_lasting and patience_s is not None and now - failing_since > patience_s:
             raise error
@@ -95,3 +94,17 @@ def _follow_stream(
         place.fragments.reconnect()
         sleep(pause_s(failures, error))
         failures += 1
+
+
+def _check_erased(item: ReceivedEvent | str, place: StreamPlace) -> None:
+    """Raise SessionNotFound behind the last event of a session. The server keeps the stream open."""
+    if not isinstance(item, str) and item.type == ERASED:
+        raise SessionNotFound(place.session_id)
+
+
+def _has_other_token(source: StreamSource) -> bool:
+    """Whether there is another token now. A source that gives none may give one later."""
+    try:
+        return source.renew_token()
+    except TokenUnavailable:
+        return False

@@ -7,13 +7,19 @@ from typing import Any, Final
 
 import httpx
 
-from fairlead_client.credentials import TokenSource, token_reader
-from fairlead_client.http_answers import away, json_of, not_fairlead, refusal_of
+from fairlead_client.answers.http_answers import away, json_of, not_fairlead, refusal_of
+from fairlead_client.credentials import TokenSource, clean_token, token_reader
+from fairlead_client.deadline import UNLIMITED, Deadline
+from fairlead_client.local_stack import check_address
 from fairlead_client.sync_client.repetition import repeat
 from fairlead_client.sync_client.runtime import resolve
+from fairlead_client.tls_trust import trust_of
+from fairlead_schema.errors import Unauthorized
 
 TIMEOUT_S: Final = 30.0
 CONNECT_S: Final = 5.0
+LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+"""Each stream keeps a connection. The server says how many a principal may have."""
 
 
 class HttpConnection:
@@ -27,16 +33,21 @@ class HttpConnection:
         patience_s: float | None,
         http: httpx.Client | None = None,
     ) -> None:
-        """`patience_s` is how long a request is repeated; None means for ever."""
-        self.url = url
+        """`patience_s` is how long a request is repeated; None means for ever. Raises AddressInvalid."""
+        self.url = check_address(url)
         self.patience_s = patience_s
         self.failure: Exception | None = None
         """Why the stream that is followed is interrupted now; None while it is open."""
         self._read_token = token_reader(token)
         self._token: str | None = None
+        self._refused: str | None = None
+        """The token of the request that was refused last."""
         # As everywhere in Fairlead: no variable of the environment names a proxy.
         self._http = http or httpx.Client(
-            timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S), trust_env=False
+            timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S),
+            limits=LIMITS,
+            trust_env=False,
+            verify=trust_of(url),
         )
 
     def close(self) -> None:
@@ -48,17 +59,20 @@ class HttpConnection:
         path: str,
         *,
         is_repeatable: bool,
+        deadline: Deadline = UNLIMITED,
         **options: Any,  # noqa: ANN401 - of httpx
     ) -> Any:  # noqa: ANN401 - any JSON
         """The JSON of a success, None for an empty one. Raises Refused and ClientError.
 
         A request that may be repeated is repeated while the server is away, within the patience.
+        With a deadline it raises NotInTime.
         """
         return json_of(
             repeat(
-                lambda: self._send(method, path, options),
+                lambda: self._send(method, path, options, deadline),
                 is_repeatable=is_repeatable,
                 patience_s=self.patience_s,
+                deadline=deadline,
                 renew=self.renew_token,
             )
         )
@@ -70,6 +84,7 @@ class HttpConnection:
         """A body to read piece by piece, opened once. Raises Refused and ClientError."""
         timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=read_s)
         headers = {"accept": media, **self._authorization()}
+        token = self._token
         try:
             with self._http.stream(
                 "GET", self.url + path, params=params, headers=headers, timeout=timeout
@@ -83,30 +98,43 @@ class HttpConnection:
                 yield response
         except httpx.TransportError as error:
             raise away(self.url, error) from error
+        except Unauthorized:
+            self._refused = token
+            raise
 
     def renew_token(self) -> bool:
         """Read the token again after a refusal. False: there is no other one."""
-        before, self._token = self._token, None
+        refused = self._refused
         if self._read_token is None:
             return False
-        self._token = resolve(self._read_token())
-        return self._token != before
+        if self._token is None or self._token == refused:
+            self._token = None
+            self._token = clean_token(resolve(self._read_token()))
+        # Otherwise another request was refused before, and has read it.
+        return self._token != refused
 
     def _authorization(self) -> dict[str, str]:
         if self._read_token is None:
             return {}
         if self._token is None:
-            self._token = resolve(self._read_token())
+            self._token = clean_token(resolve(self._read_token()))
         return {"authorization": f"Bearer {self._token}"}
 
-    def _send(self, method: str, path: str, options: dict[str, Any]) -> httpx.Response:
+    def _send(
+        self, method: str, path: str, options: dict[str, Any], deadline: Deadline
+    ) -> httpx.Response:
         headers = {**options.get("headers", {}), **self._authorization()}
+        options, token = {**options, "headers": headers}, self._token
+        if deadline.is_set:
+            connect_s = deadline.left_s(CONNECT_S)
+            options["timeout"] = httpx.Timeout(deadline.request_s(TIMEOUT_S), connect=connect_s)
         try:
-            response = self._http.request(
-                method, self.url + path, **{**options, "headers": headers}
-            )
+            response = self._http.request(method, self.url + path, **options)
         except httpx.TransportError as error:
             raise away(self.url, error) from error
         if response.is_success:
             return response
-        raise refusal_of(response)
+        refusal = refusal_of(response)
+        if isinstance(refusal, Unauthorized):
+            self._refused = token
+        raise refusal

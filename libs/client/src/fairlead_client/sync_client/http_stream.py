@@ -6,12 +6,12 @@ from typing import Final
 
 import httpx
 
-from fairlead_client.errors import MalformedAnswer
+from fairlead_client.errors import MalformedAnswer, refusal_of_wire
 from fairlead_client.frame_parser import FrameParser, FrameTooLong, StreamFrame
 from fairlead_client.received_event import ReceivedEvent, event_of, parse_event
 from fairlead_client.stream_place import StreamPlace
 from fairlead_client.sync_client.http_connection import HttpConnection
-from fairlead_schema.errors import Refused, WireError
+from fairlead_schema.errors import WireError
 
 LOG_HEADER: Final = "fairlead-log"
 FAILURE_EVENT: Final = "effect/httpapi/stream/failure"
@@ -24,7 +24,7 @@ def read_response(
 ) -> Generator[ReceivedEvent | str, None, None]:
     """The events and comments of one response. Raises the error that the stream ends with."""
     parser, media = FrameParser(), "text/event-stream"
-    read_s = place.deadline.left_s(SILENCE_S)
+    read_s = place.deadline.silence_s(SILENCE_S)
     with connection.open(place.path, place.params, media=media, read_s=read_s) as response:
         place.log = response.headers.get(LOG_HEADER, place.log)
         for chunk in response.iter_bytes():
@@ -36,6 +36,8 @@ def read_response(
                 event = _complete(connection, _event_of(frame))
                 if place.take(event) and (news := place.fragments.take(event)) is not None:
                     yield news
+            if place.deadline.left_s(SILENCE_S) < read_s:
+                return  # The time limit of a read is that of its connection: open one with a shorter limit.
 
 
 def _feed(parser: FrameParser, chunk: bytes, response: httpx.Response) -> list[StreamFrame]:
@@ -50,10 +52,10 @@ def _event_of(frame: StreamFrame) -> ReceivedEvent:
     assert frame.data is not None, "a comment holds no event"
     if frame.event == FAILURE_EVENT:
         try:
-            refusal = Refused.from_wire(WireError.model_validate_json(frame.data))
+            body = WireError.model_validate_json(frame.data)
         except ValueError as error:
             raise MalformedAnswer("the failure of a stream", str(error)) from error
-        raise refusal
+        raise refusal_of_wire(body)
     return parse_event(frame.data, seq=frame.id)
 
 

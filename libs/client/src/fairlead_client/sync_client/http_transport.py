@@ -2,16 +2,18 @@
 """Sessions over HTTP and server-sent events."""
 
 from collections.abc import Generator
+from contextlib import closing
 from typing import Any, Final
 
-from fairlead_client.deadline import Deadline
+from fairlead_client.answers.answer_models import data_of
+from fairlead_client.deadline import UNLIMITED, Deadline
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.routes import route_of
 from fairlead_client.stream_place import StreamPlace
 from fairlead_client.sync_client.event_stream import follow_events, read_events
 from fairlead_client.sync_client.http_connection import HttpConnection
 from fairlead_client.sync_client.http_stream import read_response
-from fairlead_schema.errors import ServiceUnavailable
+from fairlead_schema.errors import ServiceUnavailable, Unauthorized
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import SessionId
 
@@ -29,14 +31,18 @@ class HttpTransport:
     def close(self) -> None:
         self._connection.close()
 
-    def send(self, verb: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """The data of the answer to a command, which is repeated where that is safe."""
+    def send(self, verb: str, body: dict[str, Any], *, deadline: Deadline = UNLIMITED) -> Any:  # noqa: ANN401 - any JSON
+        """The data of the answer to a command, which is repeated where that is safe. Raises NotInTime."""
         route, rest = route_of(verb, body)
         options = {} if route.method in {"GET", "DELETE"} else {"json": rest}
         answer = self._connection.request(
-            route.method, route.path, is_repeatable=VERBS[verb].repeatable, **options
+            route.method,
+            route.path,
+            is_repeatable=VERBS[verb].repeatable,
+            deadline=deadline,
+            **options,
         )
-        return None if answer is None else answer["data"]
+        return None if answer is None else data_of(answer)
 
     def follow(
         self, session_id: SessionId, *, after: int | None, with_notices: bool, deadline: Deadline
@@ -45,10 +51,14 @@ class HttpTransport:
         return follow_events(self, StreamPlace(session_id, after, with_notices, deadline))
 
     def read(
-        self, session_id: SessionId, *, after: int, with_notices: bool
+        self,
+        session_id: SessionId,
+        *,
+        after: int,
+        with_notices: bool,
+        deadline: Deadline = UNLIMITED,
     ) -> Generator[ReceivedEvent, None, None]:
         """Every event after a seq that is in the log now."""
-        deadline = Deadline("the events", None)
         return read_events(self, StreamPlace(session_id, after, with_notices, deadline))
 
     @property
@@ -74,7 +84,9 @@ class HttpTransport:
         while True:
             params = {"timeout_s": f"{deadline.left_s(WAIT_S):.3f}"}
             try:
-                self._connection.request("POST", path, is_repeatable=True, params=params)
+                self._connection.request(
+                    "POST", path, is_repeatable=True, deadline=deadline, params=params
+                )
             except ServiceUnavailable as refusal:
                 if refusal.body.service != "session.wait":
                     raise
@@ -84,6 +96,20 @@ class HttpTransport:
 
     def export(self, session_id: SessionId, *, tree: bool) -> Generator[bytes, None, None]:
         """The pieces of an exported file. The file is complete only with its own last line."""
+        is_renewed = False
+        while True:
+            try:
+                with closing(self._export_once(session_id, tree=tree)) as pieces:
+                    yield from pieces
+            except Unauthorized:
+                # The server refuses before the first piece.
+                if is_renewed or not self._connection.renew_token():
+                    raise
+                is_renewed = True
+            else:
+                return
+
+    def _export_once(self, session_id: SessionId, *, tree: bool) -> Generator[bytes, None, None]:
         path, params = f"/api/session/{session_id}/export", {"tree": "true"} if tree else {}
         with self._connection.open(
             path, params, media="application/", read_s=EXPORT_SILENCE_S

@@ -4,6 +4,7 @@
 from collections.abc import Generator
 from typing import Any
 
+from fairlead_client.answers.answer_models import data_of, dict_of, list_of, read_as, read_each
 from fairlead_client.message_ids import mint_session_id
 from fairlead_client.prompt_input import AnyModel, AnySession, model_of, session_id_of
 from fairlead_client.sync_client.transport import SessionTransport
@@ -37,17 +38,17 @@ class SessionAdmin:
             "parentID": None if parent is None else session_id_of(parent),
         }
         body = {key: value for key, value in fields.items() if value is not None}
-        return SessionInfo.model_validate(self._transport.send("session.create", body))
+        return read_as(SessionInfo, self._transport.send("session.create", body))
 
     def get(self, session: AnySession) -> SessionInfo:
         """One session as it is now."""
-        return SessionInfo.model_validate(self._send("session.get", session))
+        return read_as(SessionInfo, self._send("session.get", session))
 
     def sessions(self, *, limit: int = 50, search: str | None = None) -> list[SessionInfo]:
         """The newest sessions."""
         params = {"limit": limit} | ({} if search is None else {"search": search})
         page = self._transport.request("GET", "/api/session", params=params)
-        return [SessionInfo.model_validate(item) for item in page["data"]]
+        return read_each(SessionInfo, data_of(page))
 
     def messages(self, session: AnySession) -> Generator[dict[str, Any], None, None]:
         """The transcript, oldest first, in the form of the API."""
@@ -55,21 +56,21 @@ class SessionAdmin:
         params: dict[str, Any] = {"order": "asc", "limit": 200}
         while True:
             page = self._transport.request("GET", path, params=params)
-            yield from page["data"]
-            cursor = page["cursor"].get("next")
-            if not page["data"] or cursor is None:
+            messages = list_of(page)
+            yield from messages
+            cursor = (page.get("cursor") or {}).get("next")
+            if not messages or cursor is None:
                 return
             params = {"cursor": cursor}
 
     def explain(self, session: AnySession) -> dict[str, Any]:
         """Why a session works or rests: `state`, `code`, `reason` and `next`."""
-        explanation: dict[str, Any] = self._send("session.explain", session)
-        return explanation
+        return dict_of(self._send("session.explain", session))
 
     def pending(self, session: AnySession) -> list[Receipt]:
         """The inputs that are admitted and that the model has not seen, in their order."""
         inputs = self._send("session.pending", session)
-        return [Receipt.model_validate(item) for item in inputs]
+        return read_each(Receipt, inputs)
 
     def cancel(self, session: AnySession, message_id: MessageId) -> None:
         """Withdraw one pending input."""
@@ -102,12 +103,12 @@ class SessionAdmin:
     def permissions(self, session: AnySession | None = None) -> list[PermissionRequest]:
         """The permission requests that wait for a reply, of one session or of all."""
         items = self._asks("permission", session)
-        return [PermissionRequest.model_validate(item) for item in items]
+        return read_each(PermissionRequest, items)
 
     def questions(self, session: AnySession | None = None) -> list[QuestionRequest]:
         """The questions that wait for an answer, of one session or of all."""
         items = self._asks("question", session)
-        return [QuestionRequest.model_validate(item) for item in items]
+        return read_each(QuestionRequest, items)
 
     def export(self, session: AnySession, *, tree: bool = False) -> Generator[bytes, None, None]:
         """The pieces of a file with everything of a session; `tree` adds its sub-agents."""
@@ -128,7 +129,7 @@ class SessionAdmin:
     def _asks(self, kind: str, session: AnySession | None) -> Any:  # noqa: ANN401 - any JSON
         if session is not None:
             return self._send(f"{kind}.list", session)
-        return (self._transport.request("GET", f"/api/{kind}/request"))["data"]
+        return data_of(self._transport.request("GET", f"/api/{kind}/request"))
 
     def _send(self, verb: str, session: AnySession, **fields: object) -> Any:  # noqa: ANN401
         return self._transport.send(verb, {"sessionID": session_id_of(session), **fields})

@@ -11,9 +11,9 @@ from fairlead_client.errors import (
     MalformedAnswer,
     NotFairlead,
     ServerAway,
-    UnknownRefusal,
+    refusal_of_wire,
 )
-from fairlead_schema.errors import InternalFailure, Refused, WireError
+from fairlead_schema.errors import Refused, WireError
 
 # A proxy answers these in its own words while the gateway behind it is away.
 _PROXY_STATUSES: Final = frozenset({502, 503, 504})
@@ -24,16 +24,14 @@ def refusal_of(response: httpx.Response) -> Refused | ClientError:
     """The error that a response stands for. Its body has been read."""
     url, status, wait_s = str(response.url), response.status_code, _retry_after_s(response)
     try:
-        refusal = Refused.from_wire(WireError.model_validate_json(response.content))
+        refusal = refusal_of_wire(WireError.model_validate_json(response.content))
     except ValidationError:
         if status in _PROXY_STATUSES:
             cause = f"a proxy answers {status}"
             return ServerAway(url, cause, was_sent=True, retry_after_s=wait_s)
         return not_fairlead(response)
-    if type(refusal) is InternalFailure and refusal.body.tag != InternalFailure.tag:
-        # A repeat would not help, and would hide what the newer server says.
-        return UnknownRefusal(refusal.body.tag, refusal.body.message)
-    refusal.retry_after_s = wait_s
+    if isinstance(refusal, Refused):
+        refusal.retry_after_s = wait_s
     return refusal
 
 
@@ -67,4 +65,4 @@ def away(url: str, error: httpx.TransportError) -> ServerAway:
 def _retry_after_s(response: httpx.Response) -> float | None:
     """How long the server asks to wait; None if it does not say."""
     text = response.headers.get("retry-after", "")
-    return min(float(text), _RETRY_AFTER_S_MAX) if text.isdigit() else None
+    return min(float(text), _RETRY_AFTER_S_MAX) if text.isdecimal() else None

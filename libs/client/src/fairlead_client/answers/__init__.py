@@ -1,0 +1,1 @@
+"""How answers of a server are read: over HTTP, as models, and events as models."""
