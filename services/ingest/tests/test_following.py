@@ -1,5 +1,6 @@
 """Commands to sessions that ingest follows: no read before the append, and no refusal from an old state."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -134,3 +135,53 @@ async def test_a_session_that_does_not_exist_is_not_followed() -> None:
         await prompt(context, "default", prompt_command())
 
     assert log.listeners[AT] == []
+
+
+async def test_a_session_at_rest_needs_neither_a_read_nor_its_broadcasts() -> None:
+    """Only commands are written to it, and they come through here."""
+    log, eventlog = open_log()
+    context = CommandContext(eventlog, settings())
+    await create_session(context)
+    log.reads = 0
+
+    for _ in range(3):
+        await prompt(context, "default", prompt_command(resume=False))
+
+    assert (log.reads, log.listeners[AT]) == (0, [])
+
+
+async def test_a_session_is_followed_as_soon_as_somebody_else_writes_to_it() -> None:
+    log, eventlog = open_log()
+    here, elsewhere = (CommandContext(eventlog, settings()) for _ in range(2))
+    await create_session(here)
+    await prompt(here, "default", prompt_command(id="msg_1", resume=False))
+    await prompt(elsewhere, "default", prompt_command(id="msg_2", resume=False))
+
+    third = await prompt(here, "default", prompt_command(id="msg_3", resume=False))
+
+    assert (third.admitted_seq, len(log.listeners[AT])) == (4, 1)
+
+
+async def test_a_session_is_followed_before_its_wake_leaves() -> None:
+    log, eventlog = open_log()
+    context = CommandContext(eventlog, settings())
+    await create_session(context)
+
+    await prompt(context, "default", prompt_command())
+
+    assert len(log.listeners[AT]) == 1
+
+
+async def test_commands_that_come_together_need_neither() -> None:
+    """Each is decided from what the one before has written here."""
+    log, eventlog = open_log()
+    context = CommandContext(eventlog, settings())
+    await create_session(context)
+    log.reads = 0
+
+    receipts = await asyncio.gather(
+        *(prompt(context, "default", prompt_command(resume=False)) for _ in range(3))
+    )
+
+    assert sorted(receipt.admitted_seq for receipt in receipts) == [2, 3, 4]
+    assert (log.reads, log.listeners[AT]) == (0, [])

@@ -17,7 +17,15 @@ from fairlead_schema.commands.hooks.webhooks import (
     PurgeHooks,
     WebhookChanged,
 )
-from fairlead_schema.errors import Conflict, InvalidRequest, LimitReached, SessionNotFound
+from fairlead_schema.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    LimitReached,
+    SessionNotFound,
+)
+from fairlead_schema.identity.restrictions import Restrictions
+from fairlead_schema.subjects import RESTRICTIONS_HEADER
 from fairlead_schema.webhooks.record import WebhookState
 from fairlead_schema.webhooks.signature import secret_text
 from fairlead_service import ids
@@ -32,7 +40,8 @@ SUBJECT = "fairlead.api.acme.schedule.create"
 
 @pytest.fixture
 def context() -> CommandContext:
-    config = Config.model_validate({"hooks": {"webhooks_max": 2, "schedules_max": 2}})
+    limits = {"webhooks_max": 2, "schedules_max": 2}
+    config = Config.model_validate({"hooks": limits, "location": {"default": "/srv"}})
     return CommandContext(memory_eventlog(), IngestSettings(config))
 
 
@@ -79,7 +88,36 @@ async def test_a_secret_is_shown_by_the_answer_that_made_it_alone(context: Comma
     with pytest.raises(LimitReached, match="2 webhooks"):
         await register(context)
     with pytest.raises(LimitReached):
-        await register(context, id=made.webhook.id)
+        await register(context, id="whk_another")
+
+
+async def test_an_exact_retry_gets_the_webhook_and_the_secret_of_the_first_try(
+    context: CommandContext,
+) -> None:
+    """The caller may have lost the answer. At the limit a retry is no further webhook."""
+    first = await register(context, id="whk_own")
+    await register(context)
+    again = await register(context, id="whk_own")
+
+    assert again == first
+    assert again.secret is not None
+    for other in ({"url": f"{URL}/2"}, {"events": ["asked"]}, {"secret": secret_text(b"x" * 32)}):
+        with pytest.raises(Conflict):
+            await register(context, id="whk_own", **other)
+    await webhooks.change(context, TENANT, ChangeWebhook(id="whk_own", paused=True))
+    with pytest.raises(Conflict):
+        await register(context, id="whk_own")
+
+
+async def test_an_exact_retry_with_a_secret_of_the_caller_shows_no_secret(
+    context: CommandContext,
+) -> None:
+    secret = secret_text(b"x" * 32)
+    first = await register(context, id="whk_own", secret=secret)
+    again = await register(context, id="whk_own", secret=secret)
+
+    assert again == first
+    assert again.secret is None
 
 
 async def test_secrets_are_added_and_removed_but_one_stays(context: CommandContext) -> None:
@@ -121,6 +159,12 @@ async def test_any_change_takes_back_that_a_receiver_was_gone(context: CommandCo
         ({"cron": "61 * * * *"}, "cron"),
         ({"cron": "* * * * *", "timezone": "Mars/Olympus"}, "timezone"),
         ({"cron": "* * * * *", "agent": "nobody"}, "agent"),
+        ({"cron": "* * * * *", "location": {"directory": "/elsewhere"}}, "location.directory"),
+        ({"cron": "* * * * *", "prompt": {"text": " "}}, "prompt.text"),
+        (
+            {"cron": "* * * * *", "prompt": {"text": "hi", "files": [{"uri": "data:x"}]}},
+            "prompt.files.0.uri",
+        ),
     ],
 )
 async def test_a_schedule_that_could_never_run_is_refused(
@@ -132,6 +176,31 @@ async def test_a_schedule_that_could_never_run_is_refused(
     assert refused.value.body.field == field
 
 
+async def test_a_change_to_a_prompt_that_could_never_run_is_refused(
+    context: CommandContext,
+) -> None:
+    made = await schedules.create(context, TENANT, plan(cron="0 9 * * *"))
+    change = ChangeSchedule.model_validate({"id": made.id, "prompt": {"text": ""}})
+    with pytest.raises(InvalidRequest, match="A prompt needs text or a file"):
+        await schedules.change(context, TENANT, change)
+
+    [kept] = (await schedules.list_(context, TENANT, ListSchedules())).schedules
+    assert kept.prompt.text == "hi"
+
+
+async def test_a_restricted_key_makes_no_schedule_that_its_sessions_may_not_be(
+    context: CommandContext,
+) -> None:
+    limits = Restrictions(roots=("/nowhere",))
+    with (
+        caller_of(
+            SUBJECT, {"Fairlead-By": "key:one", RESTRICTIONS_HEADER: limits.model_dump_json()}
+        ),
+        pytest.raises(Forbidden, match="/nowhere"),
+    ):
+        await schedules.create(context, TENANT, plan(cron="0 9 * * *"))
+
+
 async def test_a_schedule_of_a_session_needs_the_session(context: CommandContext) -> None:
     with pytest.raises(SessionNotFound):
         await schedules.create(context, TENANT, plan(at=1, session="ses_nobody"))
@@ -140,7 +209,7 @@ async def test_a_schedule_of_a_session_needs_the_session(context: CommandContext
 async def test_an_id_is_used_once_and_schedules_are_limited(context: CommandContext) -> None:
     await schedules.create(context, TENANT, plan(cron="0 9 * * *", id="sch_one"))
     with pytest.raises(Conflict):
-        await schedules.create(context, TENANT, plan(cron="0 9 * * *", id="sch_one"))
+        await schedules.create(context, TENANT, plan(cron="0 8 * * *", id="sch_one"))
     await schedules.create(context, TENANT, plan(at=1))
     with pytest.raises(LimitReached):
         await schedules.create(context, TENANT, plan(at=1))
@@ -149,6 +218,19 @@ async def test_an_id_is_used_once_and_schedules_are_limited(context: CommandCont
     purged = await purge(context, TENANT, PurgeHooks())
     assert (purged.webhooks, purged.schedules) == (0, 2)
     assert (await schedules.list_(context, TENANT, ListSchedules())).schedules == ()
+
+
+async def test_an_exact_retry_makes_no_second_schedule(context: CommandContext) -> None:
+    first = await schedules.create(context, TENANT, plan(id="sch_own", cron="0 9 * * *"))
+    again = await schedules.create(context, TENANT, plan(id="sch_own", cron="0 9 * * *"))
+
+    assert (again.id, again.created, again.next) == (first.id, first.created, first.next)
+    for other in ({"cron": "0 8 * * *"}, {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}):
+        with pytest.raises(Conflict):
+            await schedules.create(context, TENANT, plan(id="sch_own", **other))
+    await schedules.change(context, TENANT, ChangeSchedule(id="sch_own", paused=True))
+    with pytest.raises(Conflict):
+        await schedules.create(context, TENANT, plan(id="sch_own", cron="0 9 * * *"))
 
 
 async def test_who_changes_a_schedule_answers_for_it_and_a_pause_changes_nobody(

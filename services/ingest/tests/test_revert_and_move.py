@@ -19,11 +19,11 @@ from fairlead_schema.commands.revert import StageRevert
 from fairlead_schema.commands.session import MoveSession, SessionCommand
 from fairlead_schema.errors import Conflict, Forbidden, MessageNotFound, SessionNotFound
 from fairlead_schema.events import PromptPromoted, RevertCleared, RevertStaged
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.identity.restrictions import Restrictions
 from fairlead_schema.model import Model
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import LEVEL_NEWEST
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_schema.subjects import BY_HEADER, RESTRICTIONS_HEADER
 from fairlead_service.rpc.caller import caller_of
 from services.ingest.tests.conftest import append_events, create_command, events, prompt_command

@@ -16,6 +16,7 @@ from fairlead_ingest.dead_uploads import remove_dead_uploads
 from fairlead_ingest.intake import admit_published_prompts
 from fairlead_ingest.metrics import PromptCount
 from fairlead_ingest.settings import IngestSettings
+from fairlead_ingest.verbs import location_files
 from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
 from fairlead_ingest.verbs.execution.explain import explain
@@ -57,7 +58,7 @@ from fairlead_service.process import application
 from fairlead_service.rpc.server import Handler, RpcServer
 from fairlead_service.rpc.thin_path import Perform
 from fairlead_service.rpc.verb_metrics import RequestCount
-from fairlead_service.supervise import cancel_and_wait
+from fairlead_service.supervise import Restarts, cancel_and_wait
 
 
 class Ingest:
@@ -138,6 +139,10 @@ class Ingest:
         self._serve("transfer.page", read_page)
         self._serve("transfer.read", read_output)
         self._serve("session.fork", fork)
+        self._serve("file.list", location_files.list_files)
+        self._serve("file.read", location_files.read_file)
+        self._serve("file.find", location_files.find_files)
+        self._serve("skill.list", location_files.list_skills)
 
     def _serve_hooks(self) -> None:
         self._serve("webhook.create", webhooks.create)
@@ -171,7 +176,10 @@ class Ingest:
             self._context = CommandContext(eventlog, self._settings)
             self.server.provide(CONTEXT, self._context)
             await self.server.start()
-            intake = asyncio.create_task(admit_published_prompts(self._context))
+            # Without its queue ingest still answers every verb.
+            restarts = Restarts(complaint=None)
+            health.want("intake", lambda: restarts.complaint)
+            intake = asyncio.create_task(admit_published_prompts(self._context, restarts=restarts))
             life_s = self._settings.config.ingest.upload_life_s
             cleaning = asyncio.create_task(remove_dead_uploads(eventlog.attachments, life_s=life_s))
             try:

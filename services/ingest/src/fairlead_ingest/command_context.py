@@ -1,8 +1,8 @@
 """The context of every command: the log, cached sessions, one writer, quotas, and the waker."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias, TypeVar, cast
 
@@ -29,11 +29,13 @@ from fairlead_service import ids
 from fairlead_service.rpc.caller import current_caller
 from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.idempotency.keys import with_answer
+from fairlead_session.next_move import is_moving
 from fairlead_session.state.session import Session
 
 APPEND_TRIES: Final = 32
 
 Refusal = TypeVar("Refusal")
+Value = TypeVar("Value")
 Events: TypeAlias = tuple[SessionEvent, ...]
 CommandDecider: TypeAlias = Callable[[Session], Events | Refusal]
 """A decider: the events to write, given the session as it is now, or a refusal."""
@@ -82,13 +84,12 @@ class CommandContext:
 
     async def load_confirmed(self, at: Address) -> Versioned[Session]:
         """The session as the leader of the log holds it. Raises SessionNotFound if it was purged unread."""
-        async with self._purged_is_missing(at):
-            return await self._cache.load_confirmed(at)
+        return await self._unless_purged(at, self._cache.load_confirmed(at))
 
     async def load_assumed(self, at: Address) -> Versioned[Session]:
-        """The session to write from, without a read if it is followed: what is missing may exist."""
-        async with self._purged_is_missing(at):
-            return self._follower.assume(at) or await self._cache.load(at)
+        """The session to write from, without a read if it can be assumed: what is missing may exist."""
+        known = self._assume(at)
+        return known if known is not None else await self._unless_purged(at, self._cache.load(at))
 
     def assume_new(self, at: Address) -> Versioned[Session]:
         """A session whose id was minted just now, so that nobody can have written to it."""
@@ -140,9 +141,10 @@ class CommandContext:
         The commit names the principal of the request that runs now, else `by`.
 
         A caller that has just read the session passes it as `assumed` to spare another read. A
-        session that is followed needs no read either: a decision not to write is confirmed anyway.
+        session that is followed or rests needs no read either: a decision not to write is confirmed
+        anyway.
         """
-        known = _newer(assumed, self._follower.assume(at))
+        known = _newer(assumed, self._assume(at))
 
         # In quotes, because every command would evaluate it.
         async def choose(session: Session) -> "tuple[Events, tuple[Session, Events | Refusal]]":
@@ -158,29 +160,44 @@ class CommandContext:
 
         state = None if known is None else AssumedState(known)
         try:
-            async with self._purged_is_missing(at):
-                written = await self._writer.commit(
-                    at, choose, assumed=state, by=current_caller() or by
-                )
+            written = await self._unless_purged(
+                at, self._writer.commit(at, choose, assumed=state, by=current_caller() or by)
+            )
         except SessionBusy as busy:
             reason = "The session is too busy to write to now"
             raise ServiceUnavailable(reason, service="session.log") from busy
         before, decision = written.value
         if not isinstance(decision, tuple):
             return decision
-        if written.after.state.seq > before.seq:
+        after = written.after.state
+        if after.seq > before.seq and (written.met_others or _is_run(after)):
             await self._follower.follow(at)
-        return Committed(before, decision, written.after.state)
+        return Committed(before, decision, after)
 
-    @asynccontextmanager
-    async def _purged_is_missing(self, at: Address) -> AsyncIterator[None]:
+    def _assume(self, at: Address) -> Versioned[Session] | None:
+        """The session as its broadcasts tell, or as it was when it came to rest; None: read it.
+
+        A session that rests is not followed, because only commands are written to it. If another
+        ingest has one, the append conflicts, and from then on the session is followed.
+        """
+        if self._follower.follows(at):
+            return self._follower.assume(at)
+        known = self._cache.peek(at)
+        return None if known is None or _is_run(known.state) else known
+
+    async def _unless_purged(self, at: Address, step: Awaitable[Value]) -> Value:
         """Nobody finds a purged session, also while the unreadable part of its log is not erased yet."""
         try:
-            yield
+            return await step
         except RecordError:
             if await self.eventlog.log.end(at) == START:
                 raise SessionNotFound(at.session_id) from None
             raise
+
+
+def _is_run(session: Session) -> bool:
+    """Whether a runner writes to the session, or soon will."""
+    return session.execution.owner is not None or is_moving(session)
 
 
 def _newer(

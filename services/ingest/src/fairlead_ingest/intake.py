@@ -25,8 +25,11 @@ from fairlead_schema.ids import MessageId
 from fairlead_schema.record import NewerCommit, RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service.held_work import hold_s
+from fairlead_service.logs import log_with
 from fairlead_service.rpc.answers import Answerer, encode_data, parse_command, parse_json
-from fairlead_service.supervise import supervise
+from fairlead_service.supervise import Restarts, supervise
+from fairlead_service.traces.names import INTAKE
+from fairlead_service.traces.tracer import is_tracing, open_consumer_span
 
 log = logging.getLogger(__name__)
 
@@ -41,26 +44,36 @@ LOOK_S_MAX: Final = 0.1
 # How soon a prompt comes again that waited in vain, for each of its deliveries.
 WAIT_S: Final = 0.1
 WAIT_S_MAX: Final = 30.0
+STEADY_S: Final = 3.0
 HEARTBEAT_S: Final = INTAKE_DEADLINE_S / 3
 _ANSWERER = Answerer(LOG_REFUSALS)
 
 
 async def admit_published_prompts(
-    context: CommandContext, *, heartbeat_s: float = HEARTBEAT_S
+    context: CommandContext,
+    *,
+    heartbeat_s: float = HEARTBEAT_S,
+    restarts: Restarts | None = None,
 ) -> None:
-    """Admit published prompts until the task is cancelled.
+    """Admit published prompts until the task is cancelled. `restarts` says why it cannot, if so.
 
     The deadline of a prompt is short, so that another ingest soon takes the prompts of a dead one.
     Heartbeats keep a slow admission.
     """
+    restarts = restarts or Restarts(complaint=None)
     running: dict[asyncio.Task[None], Job] = {}
     slots, intake = Slots(JOBS_MAX), Intake(context)
 
     async def admit_all() -> None:
-        async for job in context.eventlog.work.take("PROMPTS", "ingest", slots):
-            task = asyncio.create_task(intake.handle(job))
-            running[task] = job
-            task.add_done_callback(running.pop)
+        # A queue that is missing fails at once. Nothing says that a queue is there but empty.
+        steady = asyncio.get_running_loop().call_later(STEADY_S, restarts.healthy)
+        try:
+            async for job in context.eventlog.work.take("PROMPTS", "ingest", slots):
+                task = asyncio.create_task(intake.handle(job))
+                running[task] = job
+                task.add_done_callback(running.pop)
+        finally:
+            steady.cancel()
 
     async def beat() -> None:
         while True:
@@ -69,7 +82,7 @@ async def admit_published_prompts(
                 await job.extend()
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(supervise("durable intake", admit_all))
+        tasks.create_task(supervise("durable intake", admit_all, restarts=restarts))
         tasks.create_task(supervise("heartbeat of the durable intake", beat))
 
 
@@ -86,6 +99,12 @@ class Intake:
     async def handle(self, job: Job) -> None:
         """Handle a prompt when no earlier one of its session is left. No failure gets out of here."""
         until = time.monotonic() + PATIENCE_S
+        _root, _kind, tenant, session_id = job.subject.split(".")
+        trace = job.trace if is_tracing() else None
+        with log_with(tenant=tenant, session_id=session_id), open_consumer_span(INTAKE, trace):
+            await self._handle_in_turn(job, until)
+
+    async def _handle_in_turn(self, job: Job, until: float) -> None:
         async with job, self._turn_of(job.subject):
             try:
                 if await self._comes_first(job, until):

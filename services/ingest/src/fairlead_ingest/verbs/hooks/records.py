@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from fairlead_eventlog.errors import RecordChanged
 from fairlead_eventlog.register_ports import NO_RECORD, Records
-from fairlead_schema.errors import Conflict, ServiceUnavailable
+from fairlead_schema.errors import Conflict, LimitReached, ServiceUnavailable
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
 
@@ -14,12 +14,33 @@ CHANGE_TRIES: Final = 16
 Stored = TypeVar("Stored", bound=Model)
 
 
-async def add_record(records: Records, tenant: TenantId, key: str, record: Model) -> None:
-    """Store a new record. Raises Conflict if the key is taken."""
-    try:
-        await records.replace(tenant, key, encode(record), revision=NO_RECORD)
-    except RecordChanged as error:
-        raise Conflict("The id is in use: choose another one, or none", key) from error
+async def add_record(  # noqa: PLR0913
+    records: Records,
+    tenant: TenantId,
+    id_: str,
+    record: Stored,
+    *,
+    count_max: int,
+    kind: str,
+    is_repeat: Callable[[Stored], bool],
+) -> tuple[Stored, bool]:
+    """Store a new record, and say whether it is new: an exact retry gets the record of the first try.
+
+    Raises Conflict if the id stands for something else, and LimitReached.
+    """
+    known = await read_record(records, tenant, id_, type(record))
+    if known is None:
+        if len(await records.get_all(tenant)) >= count_max:
+            raise LimitReached(f"The tenant has {count_max} {kind} already: remove one first")
+        try:
+            await records.replace(tenant, id_, encode(record), revision=NO_RECORD)
+        except RecordChanged:
+            known = await read_record(records, tenant, id_, type(record))
+        else:
+            return record, True
+    if known is not None and is_repeat(known):
+        return known, False
+    raise Conflict("The id is in use: choose another one, or none", id_)
 
 
 async def change_record(

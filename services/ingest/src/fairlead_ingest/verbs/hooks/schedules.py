@@ -8,7 +8,9 @@ from fairlead_ingest.verbs.hooks.records import (
     read_all,
     read_record,
 )
-from fairlead_ingest.verbs.profile.create import check_agent, check_model
+from fairlead_ingest.verbs.input.attachments import check_prompt
+from fairlead_ingest.verbs.profile.create import check_creation
+from fairlead_ingest.verbs.profile.restrictions import check_session_allowed
 from fairlead_schema.commands.hooks.schedules import (
     ChangeSchedule,
     CreateSchedule,
@@ -18,7 +20,8 @@ from fairlead_schema.commands.hooks.schedules import (
     Schedules,
 )
 from fairlead_schema.commands.hooks.webhooks import HookRemoved
-from fairlead_schema.errors import InvalidRequest, LimitReached, ScheduleNotFound
+from fairlead_schema.commands.session import CreateSession
+from fairlead_schema.errors import InvalidRequest, ScheduleNotFound
 from fairlead_schema.identity.restrictions import Restrictions
 from fairlead_schema.ids import ScheduleId, TenantId
 from fairlead_schema.schedules.record import ScheduleRecord, ScheduleState, ScheduleTiming
@@ -31,11 +34,9 @@ from fairlead_session.schedules.due_times import TimingInvalid, check_timing, ne
 
 
 async def create(context: ContextDep, tenant: TenantParam, command: CreateSchedule) -> ScheduleInfo:
-    """Make a schedule. Its runs are those of the caller."""
+    """Make a schedule. Its runs are those of the caller. An exact retry makes no second one."""
+    check_prompt(context, command.prompt)
     await _check_session(context, tenant, command)
-    limit = context.settings.config.hooks.schedules_max
-    if len(await context.eventlog.schedules.get_all(tenant)) >= limit:
-        raise LimitReached(f"The tenant has {limit} schedules already: remove one first")
     now = ids.now_ms()
     timing = ScheduleTiming(
         at=command.at, cron=command.cron, timezone=command.timezone, missed=command.missed
@@ -57,9 +58,18 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSchedu
         changed=now,
         since=_begin(timing, now),
     )
-    await add_record(context.eventlog.schedules, tenant, record.id, record)
-    audit_command("schedule.create", tenant, record.id)
-    return describe(record, None)
+    stored, is_new = await add_record(
+        context.eventlog.schedules,
+        tenant,
+        record.id,
+        record,
+        count_max=context.settings.config.hooks.schedules_max,
+        kind="schedules",
+        is_repeat=lambda known: _is_repeat(known, record),
+    )
+    if is_new:
+        audit_command("schedule.create", tenant, record.id)
+    return describe(stored, None if is_new else await _state(context, tenant, stored.id))
 
 
 async def list_(context: ContextDep, tenant: TenantParam, _command: ListSchedules) -> Schedules:
@@ -82,6 +92,8 @@ async def get(context: ContextDep, tenant: TenantParam, command: ScheduleQuery) 
 
 async def change(context: ContextDep, tenant: TenantParam, command: ChangeSchedule) -> ScheduleInfo:
     """Change a schedule. Whoever changes more than its pause is the principal of its later runs."""
+    if command.prompt is not None:
+        check_prompt(context, command.prompt)
     now = ids.now_ms()
     record = await change_record(
         context.eventlog.schedules,
@@ -155,6 +167,12 @@ def _apply_timing(timing: ScheduleTiming, command: ChangeSchedule) -> ScheduleTi
     return timing.model_copy(update=update)
 
 
+def _is_repeat(known: ScheduleRecord, record: ScheduleRecord) -> bool:
+    """Whether a record is what the same request made before, and nobody has changed it since."""
+    moment = {"created": known.created, "changed": known.created, "since": known.since}
+    return known == record.model_copy(update=moment)
+
+
 def _begin(timing: ScheduleTiming, now: int) -> int:
     """The moment before the first due time. A single time that is past is due at once."""
     return now if timing.at is None else min(now, timing.at - 1)
@@ -171,10 +189,14 @@ async def _check_session(
     context: CommandContext, tenant: TenantId, command: CreateSchedule
 ) -> None:
     """Refuse what no run could use, before anything is written."""
-    check_agent(context.settings.config, command.agent)
-    check_model(context.settings.config, command.model)
-    if command.session not in {"new", "same"}:
-        await sessions.load(context, Address(tenant, command.session))
+    if command.session in {"new", "same"}:
+        chosen = CreateSession.model_construct(
+            agent=command.agent, model=command.model, location=command.location
+        )
+        check_creation(context.settings.config, tenant, chosen)
+    else:
+        known = await sessions.load(context, Address(tenant, command.session))
+        check_session_allowed(context, known)
 
 
 def _restrictions() -> Restrictions | None:

@@ -23,7 +23,7 @@ from fairlead_schema.commands.hooks.webhooks import (
     Webhooks,
     WebhookStatus,
 )
-from fairlead_schema.errors import InvalidRequest, LimitReached, WebhookNotFound
+from fairlead_schema.errors import InvalidRequest, WebhookNotFound
 from fairlead_schema.ids import TenantId, WebhookId
 from fairlead_schema.webhooks.record import (
     WebhookRecord,
@@ -44,11 +44,11 @@ SECRET_BYTES: Final = 32
 async def create(
     context: ContextDep, tenant: TenantParam, command: CreateWebhook
 ) -> WebhookChanged:
-    """Register a webhook. It gets the events that come from now on."""
+    """Register a webhook. It gets the events that come from now on.
+
+    An exact retry gets the same answer, with the secret, because the first answer may be lost.
+    """
     _check_url(context, command.url)
-    limit = context.settings.config.hooks.webhooks_max
-    if len(await context.eventlog.webhooks.get_all(tenant)) >= limit:
-        raise LimitReached(f"The tenant has {limit} webhooks already: remove one first")
     now, secret = ids.now_ms(), command.secret or _mint_secret()
     record = WebhookRecord(
         id=command.id or ids.webhook_id(),
@@ -61,10 +61,20 @@ async def create(
         changed=now,
         after=await context.eventlog.feed_consumers.last_sequence(),
     )
-    await add_record(context.eventlog.webhooks, tenant, record.id, record)
-    audit_command("webhook.create", tenant, record.id)
-    shown = None if command.secret else secret
-    return WebhookChanged(webhook=describe(record, WebhookState()), secret=shown)
+    stored, is_new = await add_record(
+        context.eventlog.webhooks,
+        tenant,
+        record.id,
+        record,
+        count_max=context.settings.config.hooks.webhooks_max,
+        kind="webhooks",
+        is_repeat=lambda known: _is_repeat(known, record, secret=command.secret),
+    )
+    if is_new:
+        audit_command("webhook.create", tenant, record.id)
+    shown = None if command.secret else stored.secrets[0].secret
+    state = WebhookState() if is_new else await _state(context, tenant, stored.id)
+    return WebhookChanged(webhook=describe(stored, state), secret=shown)
 
 
 async def list_(context: ContextDep, tenant: TenantParam, _command: ListWebhooks) -> Webhooks:
@@ -158,6 +168,14 @@ def _apply(
     # Two changes in one millisecond are two changes.
     changed = max(now, record.changed + 1)
     return record.model_copy(update={**present, "secrets": kept, "changed": changed})
+
+
+def _is_repeat(known: WebhookRecord, record: WebhookRecord, *, secret: str | None) -> bool:
+    """Whether a record is what the same request made before, and nobody has changed it since."""
+    moment = {"created": known.created, "changed": known.created, "after": known.after}
+    secrets_ = record.secrets if secret else known.secrets
+    own = tuple(one.model_copy(update={"created": known.created}) for one in secrets_)
+    return known == record.model_copy(update={**moment, "secrets": own})
 
 
 def _check_url(context: CommandContext, url: str) -> None:

@@ -42,16 +42,22 @@ async def resolve_prompt(context: CommandContext, at: Address, prompt: PromptInp
 
     Raises InvalidRequest, PayloadTooLarge, SessionNotFound, Forbidden or LimitReached.
     """
-    check_options(context, prompt)
-    if prompt.synthetic and (prompt.files or prompt.agents):
-        raise InvalidRequest("Synthetic input is text alone", kind="Body", field="prompt.synthetic")
-    resolved = resolve_attachments(prompt)
-    check_content(context, resolved)
+    resolved = check_prompt(context, prompt)
     if not resolved.files:
         return resolved
     storing = _Storing(context, at)
     files = [await storing.resolve(index, file) for index, file in enumerate(resolved.files)]
     return resolved.model_copy(update={"files": tuple(files)})
+
+
+def check_prompt(context: CommandContext, prompt: PromptInput) -> Prompt:
+    """A prompt as the log has it before its files are stored. Raises as `resolve_prompt` does."""
+    check_options(context, prompt)
+    if prompt.synthetic and (prompt.files or prompt.agents):
+        raise InvalidRequest("Synthetic input is text alone", kind="Body", field="prompt.synthetic")
+    resolved = resolve_attachments(prompt)
+    check_content(context, resolved)
+    return resolved
 
 
 def check_content(context: CommandContext, resolved: Prompt) -> None:

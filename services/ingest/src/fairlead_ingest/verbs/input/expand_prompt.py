@@ -2,6 +2,7 @@
 
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.verbs.profile.pool import serving_pool
 from fairlead_schema import subjects
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.location_catalog import CommandInfo, LookUpNames, NamesFound
@@ -79,7 +80,7 @@ async def look_up(
     )
     settings = context.settings
     reply = await context.eventlog.requests.request(
-        subjects.look_up(settings.config.tools.pool),
+        subjects.look_up(serving_pool(context, profile.pool)),
         question.model_dump_json(by_alias=True, exclude_none=True).encode(),
         timeout_s=settings.request_timeout_s,
     )

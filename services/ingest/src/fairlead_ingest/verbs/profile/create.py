@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.profile.location import permitted_location
+from fairlead_ingest.verbs.profile.pool import pool_of_new_session
 from fairlead_ingest.verbs.profile.restrictions import (
     bound_budget,
     check_agent_allowed,
@@ -39,11 +40,10 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSessio
         return describe(context, known.state)
     if (reached := await context.quotas.find_reached_quota(tenant, CREATE_QUOTAS)) is not None:
         raise quota_error(reached)
-    created, limits = _created_event(context.settings.config, tenant, command), _limits(command)
-    restrictions = current_restrictions()
-    check_agent_allowed(restrictions, context.settings.config.agent_name(created.agent))
-    check_directory_allowed(restrictions, created.location.directory)
-    limits = bound_budget(restrictions, limits)
+    created, limits = check_creation(context.settings.config, tenant, command)
+    pool = await pool_of_new_session(context, tenant, command, created.location)
+    if pool is not None:
+        created = created.model_copy(update={"pool": pool})
     outcome = await context.commit(
         at, lambda current: commands.create(current, created, limits), assumed=known
     )
@@ -52,6 +52,19 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSessio
     if outcome.events:
         context.quotas.add(at, outcome.session, "sessions")
     return describe(context, outcome.session)
+
+
+def check_creation(
+    config: Config, tenant: TenantId, command: CreateSession
+) -> tuple[SessionCreated, Budget]:
+    """The first event and the budget of a session that the caller may create.
+
+    Raises InvalidRequest, ProviderNotFound, Forbidden.
+    """
+    created, restrictions = _created_event(config, tenant, command), current_restrictions()
+    check_agent_allowed(restrictions, config.agent_name(created.agent))
+    check_directory_allowed(restrictions, created.location.directory)
+    return created, bound_budget(restrictions, _limits(command))
 
 
 def _created_event(config: Config, tenant: TenantId, command: CreateSession) -> SessionCreated:

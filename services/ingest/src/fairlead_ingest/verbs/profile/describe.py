@@ -8,7 +8,7 @@ from fairlead_ingest.verbs.sessions import describe as describe_session
 from fairlead_schema.commands.session import DescribeSession, DescriptionReached
 from fairlead_schema.errors import Conflict, InvalidRequest
 from fairlead_schema.events import SessionDescribed
-from fairlead_schema.events.metadata import METADATA_KEYS_MAX
+from fairlead_schema.session_values.metadata import METADATA_KEYS_MAX
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import description

@@ -20,22 +20,22 @@ _ANSWER: Final = CommandAnswer[LocationView]
 
 
 async def require_directory(
-    context: CommandContext, tenant: TenantId, location: LocationRef
+    context: CommandContext, tenant: TenantId, location: LocationRef, pool: str
 ) -> None:
-    """Refuse a directory that the tools service does not find. Raises InvalidRequest.
+    """Refuse a directory that the workers of a pool do not find. Raises InvalidRequest.
 
-    While no tools service answers, nobody knows, and the move is accepted.
+    While none of them answers, nobody knows, and the move is accepted.
     """
     question = ObserveLocation(location=location, tenant=tenant, with_directory=True)
-    subject = subjects.observe(context.settings.config.tools.pool)
+    subject = subjects.observe(pool)
     body = question.model_dump_json(by_alias=True, exclude_none=True).encode()
     try:
         raw = await context.eventlog.requests.request(subject, body, timeout_s=TIMEOUT_S)
         view = _ANSWER.model_validate_json(raw).data
     except (LogError, ValueError) as error:
         log.warning(
-            "no tools service says whether a directory is there: the move is accepted",
-            extra={"directory": location.directory, "reason": str(error)},
+            "no worker of the pool says whether a directory is there: the move is accepted",
+            extra={"directory": location.directory, "pool": pool, "reason": str(error)},
         )
         return
     if view is not None and view.is_directory is False:

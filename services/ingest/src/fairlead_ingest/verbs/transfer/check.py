@@ -3,6 +3,7 @@
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.replayed_sessions import require_replayable
+from fairlead_ingest.verbs.profile.pool import check_permitted
 from fairlead_ingest.verbs.profile.restrictions import check_directory_allowed
 from fairlead_ingest.verbs.transfer.replay import require_free_ids
 from fairlead_schema.commands.transfer import (
@@ -12,7 +13,7 @@ from fairlead_schema.commands.transfer import (
     TransferChecked,
     TransferredSession,
 )
-from fairlead_schema.errors import ReplayConflict
+from fairlead_schema.errors import InvalidRequest, ReplayConflict
 from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import LEVEL_OF_IMPORTS
@@ -67,6 +68,7 @@ async def _check_session(
     skipped = origin not in {None, command.origin}
     if not skipped and wanted.through > seq:
         _require_location(context, at, wanted.directory)
+        _require_pool(context, at, wanted)
         await require_free_ids(context, at, wanted.message_ids)
     return CheckedSession(session_id=at.session_id, seq=seq, skipped=skipped)
 
@@ -79,6 +81,17 @@ def _require_location(context: CommandContext, at: Address, directory: str) -> N
     if refusal is not None:
         raise ReplayConflict("Location", refusal.message, session_id=at.session_id)
     check_directory_allowed(current_restrictions(), directory)
+
+
+def _require_pool(context: CommandContext, at: Address, wanted: TransferredSession) -> None:
+    """Refuse a session of a pool that the rules here do not open to its location."""
+    if wanted.pool is None:
+        return
+    try:
+        check_permitted(context, at.tenant, wanted.directory, wanted.pool)
+    except InvalidRequest as refusal:
+        reason = f"{refusal}. Add a rule, or move the session to the default pool before its export"
+        raise ReplayConflict("Location", reason, session_id=at.session_id) from refusal
 
 
 async def _require_room(context: CommandContext, tenant: TenantId, adds: TransferAmounts) -> None:
