@@ -19,6 +19,7 @@ from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.process import application
+from fairlead_service.rpc.service_api import ServiceApi
 from fairlead_service.supervise import cancel_and_wait
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ async def work(
         consumer = WakeConsumer(context)
         await eventlog.open_texts.start_answering(runner, context.find_open_texts)
         await eventlog.liveness.start_answering(runner, consumer.nudge)
+        described = ServiceApi("fairlead-runner", "Fairlead runner", id=runner)
+        await eventlog.self_description.start_answering(described.answers())
         consuming = asyncio.create_task(consumer.run())
         timers = asyncio.create_task(consumer.fire_timers())
         heartbeat = asyncio.create_task(consumer.heartbeat())

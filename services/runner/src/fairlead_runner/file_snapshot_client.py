@@ -2,7 +2,7 @@
 
 import logging
 import time
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
@@ -38,6 +38,9 @@ log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer", bound=Model)
 
+_Place: TypeAlias = tuple[str, str, LocationRef]
+"""A tenant, a pool, and a location that the pool serves for it."""
+
 ASK_AGAIN_S: Final = 60.0
 """A location without snapshots is asked again after so long."""
 LOCATIONS_MAX: Final = 1024
@@ -52,7 +55,7 @@ class FileSnapshotClient:
     def __init__(self, eventlog: EventLog, settings: RunnerSettings) -> None:
         self._eventlog = eventlog
         self._config = settings.config
-        self._without: dict[tuple[str, LocationRef], float] = {}
+        self._without: dict[_Place, float] = {}
 
     async def capture(self, at: Address, session: Session) -> str | None:
         """A snapshot of the files before a step; None if there is none. A failure is only logged."""
@@ -80,7 +83,7 @@ class FileSnapshotClient:
             steps=steps,
             original=None if plan.staged is None else plan.staged.original,
         )
-        return await self._ask("prepare", question, PreparedRevert, PREPARE_S)
+        return await self._ask(session, "prepare", question, PreparedRevert, PREPARE_S)
 
     async def restore(
         self, at: Address, session: Session, plan: RevertPlan, trees: FileTrees
@@ -94,7 +97,7 @@ class FileSnapshotClient:
             before=trees.original if plan.staged is None else plan.staged.target,
             target=trees.target,
         )
-        return await self._ask("restore", question, RestoredFiles, RESTORE_S)
+        return await self._ask(session, "restore", question, RestoredFiles, RESTORE_S)
 
     async def prepare_move(
         self, at: Address, session: Session, destination: LocationRef
@@ -106,7 +109,7 @@ class FileSnapshotClient:
             source=_location(session),
             destination=destination,
         )
-        return await self._ask("prepare-move", question, PreparedTransfer, PREPARE_S)
+        return await self._ask(session, "prepare-move", question, PreparedTransfer, PREPARE_S)
 
     async def transfer(
         self, at: Address, session: Session, act: Literal["apply", "discard"]
@@ -126,17 +129,17 @@ class FileSnapshotClient:
             request=request.seq,
             trees=trees,
         )
-        return await self._ask(act, question, TransferredFiles, RESTORE_S)
+        return await self._ask(session, act, question, TransferredFiles, RESTORE_S)
 
     async def _capture(self, at: Address, session: Session, since: str | None) -> CapturedFiles:
-        place = (at.tenant, _location(session))
+        place = (at.tenant, self._pool(session), _location(session))
         if not self._config.snapshots(at.tenant) or self._is_without(place):
             return CapturedFiles()
         question = CaptureFiles(
-            tenant=at.tenant, session_id=at.session_id, location=place[1], since=since
+            tenant=at.tenant, session_id=at.session_id, location=place[2], since=since
         )
         timeout_s = self._config.runner.observe_timeout_s
-        captured = await self._ask("capture", question, CapturedFiles, timeout_s)
+        captured = await self._ask(session, "capture", question, CapturedFiles, timeout_s)
         if captured is None:
             return CapturedFiles()
         if captured.unavailable is not None:
@@ -146,25 +149,36 @@ class FileSnapshotClient:
         return captured
 
     async def _ask(
-        self, act: str, question: Model, answer: type[Answer], timeout_s: float
+        self,
+        session: Session,
+        act: str,
+        question: Model,
+        answer: type[Answer],
+        timeout_s: float,
     ) -> Answer | None:
-        subject = subjects.file_snapshot(self._config.tools.pool, act)
+        pool = self._pool(session)
+        subject = subjects.file_snapshot(pool, act)
         body = question.model_dump_json(by_alias=True, exclude_none=True).encode()
         try:
             raw = await self._eventlog.requests.request(subject, body, timeout_s=timeout_s)
             answered = CommandAnswer[answer].model_validate_json(raw)  # type: ignore[valid-type]
         except (LogError, ValueError) as error:
-            log.warning("tools service does not answer about files", extra={"reason": str(error)})
+            extra = {"pool": pool, "reason": str(error)}
+            log.warning("tools service does not answer about files", extra=extra)
             return None
         if answered.data is None:
             reason = answered.error.message if answered.error else "an empty answer"
             log.warning("tools service refuses to answer about files", extra={"reason": reason})
         return answered.data
 
-    def _is_without(self, place: tuple[str, LocationRef]) -> bool:
+    def _pool(self, session: Session) -> str:
+        assert session.profile is not None, "a session that drains was created"
+        return session.profile.serving_pool(self._config.pools.default)
+
+    def _is_without(self, place: _Place) -> bool:
         return self._without.get(place, 0.0) > time.monotonic()
 
-    def _note_without(self, place: tuple[str, LocationRef]) -> None:
+    def _note_without(self, place: _Place) -> None:
         if len(self._without) >= LOCATIONS_MAX:
             self._without.clear()
         self._without[place] = time.monotonic() + ASK_AGAIN_S

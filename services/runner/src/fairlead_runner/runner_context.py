@@ -57,9 +57,10 @@ class RunnerContext:
         stream = self.open_streams.get(at)
         return () if stream is None else stream.so_far()
 
-    @property
-    def pool(self) -> str:
-        return self.settings.config.tools.pool
+    def pool_of(self, session: Session) -> str:
+        """The pool whose workers serve a session."""
+        assert session.profile is not None, "a session that drains was created"
+        return session.profile.serving_pool(self.settings.config.pools.default)
 
 
 def build_context(
@@ -81,7 +82,7 @@ def build_context(
     )
     session_writer = SessionWriter(eventlog.log, sessions, ids, patience_s=config.nats.patience_s)
     eventlog.status.on_restore(session_writer.forget_all)
-    pool, timeout_s = config.tools.pool, config.runner.observe_timeout_s
+    pool, timeout_s = config.pools.default, config.runner.observe_timeout_s
     fresh_s = settings.timings.catalog_fresh_s
     catalogs = Catalogs(eventlog, pool=pool, timeout_s=timeout_s, fresh_s=fresh_s)
     return RunnerContext(

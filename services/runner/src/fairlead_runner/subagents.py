@@ -83,4 +83,5 @@ async def notify_parent(context: RunnerContext, at: Address, session: Session) -
         request = CallRequest(call.assistant_message_id, call.call_id, len(call.grants))
         # The token makes one request for each rest of the child.
         token = f"{session.id}:{session.seq}"
-        await send_calls(context.eventlog, parent_at, context.pool, [request], token=token)
+        pool = context.pool_of(parent)
+        await send_calls(context.eventlog, parent_at, pool, [request], token=token)

@@ -11,6 +11,7 @@ from fairlead_llm.http import stream
 from fairlead_runner.metrics import TITLES
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.transforms.chain import RequestWithheld
+from fairlead_runner.turn.chat_span import ChatRecord, open_chat_span
 from fairlead_runner.turn.model_target import (
     ModelNotConfigured,
     ModelTarget,
@@ -23,7 +24,10 @@ from fairlead_schema.provider.events import ProviderFailure, StepFinish, TextChu
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.logs import log_with
 from fairlead_service.supervise import cancel_and_wait
+from fairlead_service.traces import names
+from fairlead_service.traces.tracer import open_span
 from fairlead_session.execution.budget import exceeded_limit
 from fairlead_session.execution.commands import is_at_rest
 from fairlead_session.state.session import Session
@@ -92,7 +96,9 @@ class Titles:
     async def _run(self, at: Address) -> None:
         extra = {"session_id": at.session_id}
         try:
-            await self._make_title(at)
+            fields = log_with(tenant=at.tenant, session_id=at.session_id)
+            with fields, open_span(names.TITLE):
+                await self._make_title(at)
         except (LogError, RecordError) as error:
             extra["reason"] = str(error)
             log.warning("title not written: the session keeps its first words", extra=extra)
@@ -141,6 +147,12 @@ class Titles:
         return written.after.state if written.value else None
 
     async def _ask(self, at: Address, session: Session, target: ModelTarget) -> TitleAnswer:
+        with open_chat_span(target, title_request(session, target.identity)) as span:
+            return await self._stream(at, session, target, ChatRecord(span))
+
+    async def _stream(
+        self, at: Address, session: Session, target: ModelTarget, record: ChatRecord
+    ) -> TitleAnswer:
         text, finish = "", None
         try:
             client = self._context.clients(target.transport)
@@ -155,6 +167,7 @@ class Titles:
                 aclosing(stream(client, target.endpoint, request)) as answer,
             ):
                 async for event in answer:
+                    record.receive(event)
                     if isinstance(event, ProviderFailure):
                         return TitleAnswer(failure=event.message)
                     if isinstance(event, TextChunk) and len(text) < TEXT_LENGTH_MAX:

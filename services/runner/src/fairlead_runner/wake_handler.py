@@ -23,7 +23,16 @@ from fairlead_schema.record import NewerCommit, RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.held_work import hold_s
+from fairlead_service.logs import add_fields, log_with
 from fairlead_service.quota_metrics import QUOTA_REACHED
+from fairlead_service.traces import names
+from fairlead_service.traces.tracer import (
+    NO_SPAN,
+    TraceSpan,
+    current_span,
+    is_tracing,
+    open_consumer_span,
+)
 from fairlead_session.execution.retry import retry_wait_s
 from fairlead_session.next_move import starts_work
 from fairlead_session.state.session import Session
@@ -67,17 +76,23 @@ class WakeHandler:
         """Serve a wake until its drain has ended in some way, and count the way."""
         self._newer_wakes[at] = asyncio.Event()
         try:
-            end = await self._try_drain(at, job)
-            while end == "unavailable" and not self._shutting_down:
-                # No other runner takes a session whose owner lives, so this one has to go on.
-                await asyncio.sleep(self._context.settings.timings.log_retry_s)
-                end = await self._try_drain(at, job)
-            if end == "rested":
-                self._defects.pop(at, None)
+            with log_with(tenant=at.tenant, session_id=at.session_id), _open_span(job) as span:
+                end = await self._drain_until_ended(at, job)
+                span.set({names.END: end})
             DRAINS.labels(end).inc()
         finally:
             self._drains.pop(at, None)
             self._newer_wakes.pop(at, None)
+
+    async def _drain_until_ended(self, at: Address, job: Job) -> str:
+        end = await self._try_drain(at, job)
+        while end == "unavailable" and not self._shutting_down:
+            # No other runner takes a session whose owner lives, so this one has to go on.
+            await asyncio.sleep(self._context.settings.timings.log_retry_s)
+            end = await self._try_drain(at, job)
+        if end == "rested":
+            self._defects.pop(at, None)
+        return end
 
     async def _try_drain(self, at: Address, job: Job) -> str:
         """Drain once. The answer says how the drain ended, for the metric."""
@@ -115,6 +130,8 @@ class WakeHandler:
         if versioned.state.profile is None:
             await job.ack()
             return "unknown"
+        add_fields(principal=versioned.state.profile.created_by)
+        _link_earlier_work(versioned.state)
         owned_retry_s = context.settings.timings.owned_retry_s
         wait_s = retry_wait_s(versioned.state, now_ms=ids.now_ms())
         if 0 < wait_s <= owned_retry_s:
@@ -225,6 +242,24 @@ class WakeHandler:
         with suppress(LogError):
             await self._context.eventlog.dead_letters.add("session", subjects.log(at), b"", reason)
             await job.ack()
+
+
+def _open_span(job: Job) -> TraceSpan:
+    """The span of a wake, below the span of whoever woke the session."""
+    if not is_tracing():
+        return NO_SPAN
+    waited_ms = max(0, ids.now_ms() - job.stored_ms)
+    attributes = {names.WAKE_WAIT_MS: waited_ms, names.DELIVERIES: job.deliveries}
+    return open_consumer_span(names.DRAIN, job.trace, attributes)
+
+
+def _link_earlier_work(session: Session) -> None:
+    """Link to the trace of a turn that another owner began, or that waited while the session was parked."""
+    attempt = session.turn.attempt
+    if attempt is not None:
+        span = current_span()
+        span.link(attempt.trace)
+        span.set({names.PRINCIPAL: session.profile.created_by if session.profile else None})
 
 
 def _fields(at: Address, error: Exception | None = None) -> dict[str, str]:

@@ -20,8 +20,8 @@ from fairlead_schema.events import (
     StepEnded,
     StepStarted,
 )
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.record import LEVEL_NEWEST
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_session.revert.plan import NO_SNAPSHOT
 from services.runner.tests.conftest import (

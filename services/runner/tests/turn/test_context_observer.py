@@ -9,7 +9,9 @@ from fairlead_runner.calls.catalogs import Catalogs
 from fairlead_runner.turn.context_observer import ContextObserver, ObservedLocation
 from fairlead_schema import subjects
 from fairlead_schema.context import ContextSample, ObserveContext, ObservedSource, UnavailableSource
+from fairlead_schema.events import SessionMoved
 from fairlead_schema.location import LocationRef
+from fairlead_schema.record import LEVEL_NEWEST
 from fairlead_schema.tools.location_view import LocationView
 from fairlead_schema.tools.request import ToolCatalog
 from services.runner.tests.conftest import DATE, World
@@ -122,3 +124,24 @@ async def test_a_place_that_was_never_seen_gets_its_tools_though_it_cannot_be_ob
     service = ToolsService(world, None)
 
     assert list((await service.look()).tools) == ["read"]
+
+
+async def test_each_pool_is_asked_for_its_own_sample_and_tools(world: World) -> None:
+    """Another pool has other disks and another image, although the directory has the same name."""
+    service = ToolsService(world, WHOLE)
+    await service.look()
+    moved = SessionMoved(location=QUESTION.location, pool="gpu")
+    await world.eventlog.status.finalise(LEVEL_NEWEST)
+    await world.write(moved)
+
+    silent = await service.look()
+    answerers = world.eventlog.requests.answerers  # type: ignore[attr-defined]
+    answerers[subjects.observe("gpu")] = answerers[subjects.observe("default")]
+    seen = await service.look()
+
+    (source,) = silent.sample.observations
+    assert isinstance(source, UnavailableSource)
+    assert source.reason.startswith("no worker of the pool gpu answers: start one with tools.pool")
+    assert silent.tools == {}
+    assert service.questions[1].get("knownSample") is None
+    assert list(seen.tools) == ["read"]

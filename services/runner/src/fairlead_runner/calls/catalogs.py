@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 _ANSWER = CommandAnswer[ToolCatalog]
 CATALOGS_MAX: Final = 1024
 
+_CacheKey: TypeAlias = tuple[TenantId, str, str | None, str]
+
 OfferedTools: TypeAlias = dict[str, ToolInfo]
 """The tools that a location offers to an agent, by name, in the order of the offer."""
 
@@ -42,11 +44,12 @@ class Catalogs:
     def __init__(
         self, eventlog: EventLog, *, pool: str, timeout_s: float, fresh_s: float = 1.0
     ) -> None:
+        """`pool` is the default pool."""
         self._eventlog = eventlog
         self._pool = pool
         self._timeout_s = timeout_s
         self._fresh_s = fresh_s
-        self._cache: dict[tuple[str, str, str | None], KnownOffer] = {}
+        self._cache: dict[_CacheKey, KnownOffer] = {}
         self._changes = 0
 
     def forget(self, tenant: TenantId | None) -> None:
@@ -56,49 +59,54 @@ class Catalogs:
             if tenant in {None, key[0]}:
                 self._cache[key] = offer._replace(loaded_at=-inf)
 
-    def last_offer(self, question: ObserveContext) -> KnownOffer | None:
-        """The last offer of a location to an agent, however old it is."""
-        return self._cache.get(_key(question))
+    def last_offer(self, question: ObserveContext, pool: str | None = None) -> KnownOffer | None:
+        """The last offer of a location to an agent by a pool, however old it is."""
+        return self._cache.get(self._key(question, pool))
 
-    async def take(self, question: ObserveContext, view: LocationView) -> OfferedTools:
+    async def take(
+        self, question: ObserveContext, view: LocationView, pool: str | None = None
+    ) -> OfferedTools:
         """The tools in an answer about a location: new ones, the known ones, or those asked for."""
-        known = self.last_offer(question)
+        known = self.last_offer(question, pool)
         if view.tools is not None:
             tools = {tool.name: tool for tool in view.tools}
-            self._keep(question, KnownOffer(tools, hash=view.tools_hash))
+            self._keep(question, pool, KnownOffer(tools, hash=view.tools_hash))
             return tools
         if view.tools_hash is not None and known is not None and known.hash == view.tools_hash:
             return known.tools
-        return await self.load(question)
+        return await self.load(question, pool)
 
-    async def last_tools(self, question: ObserveContext) -> OfferedTools:
+    async def last_tools(self, question: ObserveContext, pool: str | None = None) -> OfferedTools:
         """The last offer, because the tools service does not answer; without one, ask for it."""
-        known = self.last_offer(question)
-        return await self.load(question) if known is None else known.tools
+        known = self.last_offer(question, pool)
+        return await self.load(question, pool) if known is None else known.tools
 
-    async def load(self, question: ObserveContext) -> OfferedTools:
+    async def load(self, question: ObserveContext, pool: str | None = None) -> OfferedTools:
         """The tools of a location for an agent, asked for on their own.
 
         While the tools service does not answer, its last answer holds: calls wait for the service,
         and a request without the tools would break the provider's cached prefix.
         """
-        known = self.last_offer(question) or KnownOffer({})
+        known = self.last_offer(question, pool) or KnownOffer({})
         if time.monotonic() - known.loaded_at < self._fresh_s:
             return known.tools
         changes = self._changes
-        tools = await self._request(question)
+        tools = await self._request(question, pool or self._pool)
         if tools is None:
             return known.tools
         loaded_at = time.monotonic() if changes == self._changes else -inf
-        self._keep(question, KnownOffer(tools, loaded_at))
+        self._keep(question, pool, KnownOffer(tools, loaded_at))
         return tools
 
-    def _keep(self, question: ObserveContext, offer: KnownOffer) -> None:
+    def _keep(self, question: ObserveContext, pool: str | None, offer: KnownOffer) -> None:
         if len(self._cache) >= CATALOGS_MAX:
             self._cache.clear()
-        self._cache[_key(question)] = offer
+        self._cache[self._key(question, pool)] = offer
 
-    async def _request(self, question: ObserveContext) -> OfferedTools | None:
+    def _key(self, question: ObserveContext, pool: str | None) -> "_CacheKey":
+        return question.tenant, question.location.directory, question.agent, pool or self._pool
+
+    async def _request(self, question: ObserveContext, pool: str) -> OfferedTools | None:
         """The answer of the tools service; None if it does not answer."""
         command = ListTools(
             location=question.location, agent=question.agent, tenant=question.tenant
@@ -106,15 +114,15 @@ class Catalogs:
         body = command.model_dump_json(by_alias=True).encode()
         try:
             answer = await self._eventlog.requests.request(
-                subjects.tool_catalog(self._pool), body, timeout_s=self._timeout_s
+                subjects.tool_catalog(pool), body, timeout_s=self._timeout_s
             )
             catalog = _ANSWER.model_validate_json(answer).data
         except (LogError, ValueError) as error:
-            extra = {"location": question.location.directory, "reason": str(error)}
+            extra = {
+                "location": question.location.directory,
+                "pool": pool,
+                "reason": str(error),
+            }
             log.info("tools service does not answer: its last tools are offered", extra=extra)
             return None
         return None if catalog is None else {tool.name: tool for tool in catalog.tools}
-
-
-def _key(question: ObserveContext) -> tuple[str, str, str | None]:
-    return question.tenant, question.location.directory, question.agent

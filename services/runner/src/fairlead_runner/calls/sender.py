@@ -49,7 +49,7 @@ class CallSender:
         await send_calls(
             context.eventlog,
             self._writer.at,
-            context.pool,
+            context.pool_of(self._writer.session),
             unsent,
             token=token,
             versioned=versioned,

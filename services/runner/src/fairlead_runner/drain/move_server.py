@@ -44,8 +44,7 @@ class MoveServer:
         if prepared is None or prepared.refused is not None:
             return await self._fail(UNREACHABLE if prepared is None else prepared.refused)
         if prepared.trees is None:
-            moved = SessionMoved(location=request.location, subdirectory=prepared.subdirectory)
-            return await self._write(moved, MoveEnded())
+            return await self._write(self._move_event(prepared.subdirectory), MoveEnded())
         trees = prepared.trees
         return await self._write(
             MoveBegun(
@@ -59,16 +58,22 @@ class MoveServer:
 
     async def _apply(self) -> bool:
         writer = self._writer
-        request, begun = writer.session.relocation.requested, writer.session.relocation.begun
-        assert request is not None, "only an open request is served"
+        begun = writer.session.relocation.begun
         assert begun is not None, "a transfer has begun"
         applied = await self._files.transfer(writer.at, writer.session, "apply")
         if applied is None or applied.again:
             return await self._rest(UNREACHABLE if applied is None else applied.refused)
         if applied.refused is not None:
             return await self._fail(applied.refused)
-        moved = SessionMoved(location=request.location, subdirectory=begun.subdirectory)
-        return await self._write(moved)
+        return await self._write(self._move_event(begun.subdirectory))
+
+    def _move_event(self, subdirectory: str | None) -> SessionMoved:
+        """The event of a move with changes. It stays in the pool of the session."""
+        profile, request = self._writer.session.profile, self._writer.session.relocation.requested
+        assert profile is not None, "a session that drains was created"
+        assert request is not None, "only an open request is served"
+        location = request.location
+        return SessionMoved(location=location, subdirectory=subdirectory, pool=profile.pool)
 
     async def _discard(self) -> bool:
         """The session has moved already, so a failure is only reported (N-20)."""

@@ -14,6 +14,7 @@ from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import LEVEL_OF_ATTACHMENTS
 from fairlead_schema.subjects import Address
 from fairlead_session.media.taken_content import needs_content, with_contents
+from fairlead_session.relocation.pools import silent_pool
 from fairlead_session.state.inbox import PendingInput
 from fairlead_session.state.session import Session
 
@@ -32,14 +33,16 @@ class TakenFor(NamedTuple):
     prompt: Prompt
     agent: str
     location: LocationRef
+    pool: str
 
 
 class AttachmentReader:
     """Takes the attachments of one drain. What was taken stays the same until it is in the log."""
 
     def __init__(self, eventlog: EventLog, *, pool: str) -> None:
+        """`pool` is the default pool."""
         self._eventlog = eventlog
-        self._subject = subjects.attach(pool)
+        self._pool = pool
         self._taken: dict[MessageId, tuple[TakenFor, Prompt]] = {}
 
     def has_to_ask(self, inputs: tuple[PendingInput, ...]) -> bool:
@@ -61,7 +64,8 @@ class AttachmentReader:
                 taken.append(item)
                 continue
             known = self._taken.get(item.message_id)
-            wanted = TakenFor(item.prompt, agent, session.profile.location)
+            pool = session.profile.serving_pool(self._pool)
+            wanted = TakenFor(item.prompt, agent, session.profile.location, pool)
             if known is None or known[0] != wanted:
                 known = (wanted, await self._ask(at, session, agent, item.prompt))
                 self._taken[item.message_id] = known
@@ -81,12 +85,16 @@ class AttachmentReader:
             files=tuple(file for file in prompt.files or () if needs_content(file)),
         )
         body = command.model_dump_json(by_alias=True, exclude_none=True).encode()
+        pool = profile.serving_pool(self._pool)
         try:
-            raw = await self._eventlog.requests.request(self._subject, body, timeout_s=TIMEOUT_S)
+            raw = await self._eventlog.requests.request(
+                subjects.attach(pool), body, timeout_s=TIMEOUT_S
+            )
             answer = _ANSWER.model_validate_json(raw)
             if answer.data is not None:
                 return with_contents(prompt, answer.data.contents)
         except (LogError, ValueError) as error:
-            raise AttachmentsUnavailable(f"attachments cannot be read now: {error}") from error
+            reason = f"attachments cannot be read now: {silent_pool(pool)} ({error})"
+            raise AttachmentsUnavailable(reason) from error
         reason = answer.error.message if answer.error else "an empty answer"
         raise AttachmentsUnavailable(f"attachments cannot be read now: {reason}")

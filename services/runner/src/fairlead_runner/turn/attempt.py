@@ -15,6 +15,7 @@ from fairlead_runner.drain.event_writer import EventWriter
 from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.metrics import FIRST_OUTPUT_SECONDS, RETRIES
 from fairlead_runner.turn.boundary import PreparedRequest
+from fairlead_runner.turn.chat_span import ChatRecord, open_chat_span
 from fairlead_runner.turn.interrupt_watch import InterruptWatch
 from fairlead_runner.turn.model_target import ModelTarget
 from fairlead_schema.events import AttemptOverflowed, SessionEvent
@@ -105,11 +106,18 @@ class ProviderAttempt:
     async def _stream(
         self, client: httpx.AsyncClient, deltas: Deltas, policy: RetryPolicy
     ) -> TurnOutcome:
+        with open_chat_span(self._target, self._request) as span:
+            return await self._follow(client, deltas, policy, ChatRecord(span))
+
+    async def _follow(
+        self, client: httpx.AsyncClient, deltas: Deltas, policy: RetryPolicy, record: ChatRecord
+    ) -> TurnOutcome:
         end: TurnEnd = "answered"
         began = monotonic()
         try:
             async with aclosing(stream(client, self._target.endpoint, self._request)) as answer:
                 async for event in answer:
+                    record.receive(event)
                     if isinstance(event, ProviderFailure):
                         outcome = self._retry_or_compact(event, policy)
                         if outcome is not None:

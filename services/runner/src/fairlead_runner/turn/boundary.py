@@ -14,8 +14,10 @@ from fairlead_runner.turn.attachment_reader import AttachmentReader
 from fairlead_runner.turn.context_observer import ObservedLocation, build_question
 from fairlead_runner.turn.model_target import ModelTarget, request_origin
 from fairlead_schema.context import ContextSample, ObserveContext
+from fairlead_schema.events import AttemptDispatched
 from fairlead_schema.provider.request import ModelRequest
 from fairlead_service import ids
+from fairlead_service.traces.tracer import origin
 from fairlead_session.compaction.compaction import CompactionPlan, FittingRequest, fit
 from fairlead_session.compaction.estimate import estimate_request
 from fairlead_session.input.options import activity_after, choose_profile, select_tools
@@ -56,8 +58,10 @@ class Boundary:
         self._context = context
         self._writer = writer
         self._nudged = nudged
-        self._seen: tuple[ObserveContext, ObservedLocation] | None = None
-        self._attachments = AttachmentReader(context.eventlog, pool=context.pool)
+        self._seen: tuple[str, ObserveContext, ObservedLocation] | None = None
+        self._attachments = AttachmentReader(
+            context.eventlog, pool=context.settings.config.pools.default
+        )
 
     async def observe(self) -> ContextSample:
         """One sample per boundary, however many moves it takes to get there.
@@ -110,9 +114,7 @@ class Boundary:
             request_hash=sent.fingerprint(),
             estimate=_estimate(fitting, request),
         )
-        if transformed.uses is not None:
-            attempt = attempt.model_copy(update={"transforms": transformed.uses})
-        writer.stage(attempt)
+        writer.stage(_note_circumstances(attempt, transformed))
         await writer.commit()
         PRUNINGS.inc(fitting.pruned is not None)
         return PreparedRequest(offer, request, cached)
@@ -135,8 +137,8 @@ class Boundary:
         transforms = await chain.of(at.tenant)
         if not transforms:
             return TransformedRequest(fitting.request)
-        origin = request_origin(at, target, fitting.request, "turn")
-        running = chain.run(transforms, fitting.request, origin)
+        asked = request_origin(at, target, fitting.request, "turn")
+        running = chain.run(transforms, fitting.request, asked)
         return await wait_while_fresh(running, self._writer, self._nudged)
 
     def _report_break(self, sent: Prefix, target: ModelTarget) -> None:
@@ -186,14 +188,25 @@ class Boundary:
         """The location as this boundary sees it, for the agent of the turn."""
         agent = self._context.settings.agent(session)
         question = build_question(self._writer.at, session, agent)
-        if self._seen is None or self._seen[0] != question:
-            self._seen = (question, await self._context.observer.observe(session, question))
-        return self._seen[1]
+        pool = self._context.pool_of(session)
+        if self._seen is None or self._seen[:2] != (pool, question):
+            seen = await self._context.observer.observe(session, question)
+            self._seen = (pool, question, seen)
+        return self._seen[2]
 
     def _sample(self, session: Session, seen: ObservedLocation) -> ContextSample:
         settings = self._context.settings
         instructions = agent_instructions(settings.config, session)
         return add_session_sources(seen.sample, settings.model(session), instructions)
+
+
+def _note_circumstances(
+    attempt: AttemptDispatched, transformed: TransformedRequest
+) -> AttemptDispatched:
+    """The attempt with the transforms of its request and its trace, if it has any."""
+    notes = {"transforms": transformed.uses, "trace": origin()}
+    known = {name: value for name, value in notes.items() if value is not None}
+    return attempt.model_copy(update=known) if known else attempt
 
 
 def _keeps_turns(fitting: FittingRequest, request: ModelRequest) -> bool:

@@ -11,6 +11,7 @@ from fairlead_runner.metrics import COMPACTIONS, SAVED
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.transforms.chain import RequestWithheld
 from fairlead_runner.turn.attempt import TurnOutcome
+from fairlead_runner.turn.chat_span import ChatRecord, open_chat_span
 from fairlead_runner.turn.interrupt_watch import InterruptWatch
 from fairlead_runner.turn.model_target import (
     ModelNotConfigured,
@@ -24,6 +25,8 @@ from fairlead_schema.provider.events import TextChunk
 from fairlead_schema.provider.request import ModelRequest
 from fairlead_service import ids
 from fairlead_service.supervise import cancel_and_wait
+from fairlead_service.traces import names
+from fairlead_service.traces.tracer import open_span
 from fairlead_session.compaction import lifecycle
 from fairlead_session.compaction.compaction import CompactionPlan, estimate_history
 from fairlead_session.compaction.lifecycle import Cause, CompactionRun, Summary
@@ -80,6 +83,10 @@ class Compactor:
         Raises StaleDecision before the start. After an interrupt the start stands alone in the log,
         which changes nothing.
         """
+        with open_span(names.COMPACTION, attributes={names.CAUSE: cause}):
+            await self._compact(plan, cause, target)
+
+    async def _compact(self, plan: CompactionPlan, cause: Cause, target: ModelTarget) -> None:
         writer = self._writer
         started = lifecycle.start(ids.message_id(), cause)
         writer.stage(started)
@@ -127,12 +134,15 @@ class Compactor:
             request = await self._transform(run.plan.request, target)
         except RequestWithheld as error:
             return Summary(failure=str(error))
-        async with aclosing(stream(client, target.endpoint, request)) as answer:
-            async for event in answer:
-                summary = lifecycle.receive(summary, event)
-                if isinstance(event, TextChunk):
-                    delta = CompactionDelta(message_id=run.started.message_id, text=event.text)
-                    await deltas.send(self._writer.at, delta)
+        with open_chat_span(target, request) as span:
+            record = ChatRecord(span)
+            async with aclosing(stream(client, target.endpoint, request)) as answer:
+                async for event in answer:
+                    record.receive(event)
+                    summary = lifecycle.receive(summary, event)
+                    if isinstance(event, TextChunk):
+                        delta = CompactionDelta(message_id=run.started.message_id, text=event.text)
+                        await deltas.send(self._writer.at, delta)
         return summary
 
     async def _transform(self, request: ModelRequest, target: ModelTarget) -> ModelRequest:

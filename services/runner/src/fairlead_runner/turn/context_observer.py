@@ -2,7 +2,7 @@
 
 import logging
 from collections import OrderedDict
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
@@ -12,6 +12,7 @@ from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.context import ContextSample, ObserveContext, UnavailableSource
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.location_view import LocationView, ObserveLocation
+from fairlead_session.relocation.pools import silent_pool
 from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
@@ -52,16 +53,18 @@ class ContextObserver:
     def __init__(
         self, eventlog: EventLog, catalogs: Catalogs, *, pool: str, timeout_s: float
     ) -> None:
+        """`pool` is the default pool."""
         self._eventlog = eventlog
         self._catalogs = catalogs
-        self._subject = subjects.observe(pool)
+        self._pool = pool
         self._timeout_s = timeout_s
         self._samples = _KnownSamples()
 
     async def observe(self, session: Session, question: ObserveContext) -> ObservedLocation:
         """One look. If the service does not answer, its sources are unavailable, not gone."""
-        offer = self._catalogs.last_offer(question)
-        sample = self._samples.get(question)
+        pool = self._pool_of(session)
+        offer = self._catalogs.last_offer(question, pool)
+        sample = self._samples.get((pool, question))
         asked = ObserveLocation(
             **dict(question),
             with_tools=True,
@@ -71,21 +74,26 @@ class ContextObserver:
         body = asked.model_dump_json(by_alias=True, exclude_none=True).encode()
         try:
             raw = await self._eventlog.requests.request(
-                self._subject, body, timeout_s=self._timeout_s
+                subjects.observe(pool), body, timeout_s=self._timeout_s
             )
             answer = _ANSWER.model_validate_json(raw)
             view = answer.data
             if view is None:
                 reason = answer.error.message if answer.error else "an empty answer"
                 return await self._unavailable(session, question, reason)
-            seen = self._sample(question, view, sample, len(raw))
+            seen = self._sample((pool, question), view, sample, len(raw))
         except (LogError, ValueError) as error:
-            return await self._unavailable(session, question, str(error))
-        return ObservedLocation(seen, await self._catalogs.take(question, view))
+            reason = f"{silent_pool(pool)} ({error})"
+            return await self._unavailable(session, question, reason)
+        return ObservedLocation(seen, await self._catalogs.take(question, view, pool))
+
+    def _pool_of(self, session: Session) -> str:
+        assert session.profile is not None, "a session that drains was created"
+        return session.profile.serving_pool(self._pool)
 
     def _sample(
         self,
-        question: ObserveContext,
+        place: "_Place",
         view: LocationView,
         known: "_KnownSample | None",
         size: int,
@@ -97,7 +105,7 @@ class ContextObserver:
             return known.sample
         sample = ContextSample(observations=view.observations)
         if view.sample_hash is not None:
-            self._samples.put(question, _KnownSample(view.sample_hash, sample, size))
+            self._samples.put(place, _KnownSample(view.sample_hash, sample, size))
         return sample
 
     async def _unavailable(
@@ -108,7 +116,12 @@ class ContextObserver:
         keys = tuple(session.epoch.snapshot) if session.epoch else (_FIRST_SOURCE,)
         sources = (UnavailableSource(key=key, reason=reason, why="unreachable") for key in keys)
         sample = ContextSample(observations=tuple(sources))
-        return ObservedLocation(sample, await self._catalogs.last_tools(question))
+        tools = await self._catalogs.last_tools(question, self._pool_of(session))
+        return ObservedLocation(sample, tools)
+
+
+_Place: TypeAlias = tuple[str, ObserveContext]
+"""A pool, and a question about one of its locations."""
 
 
 class _KnownSample(NamedTuple):
@@ -121,19 +134,19 @@ class _KnownSamples:
     """The samples that this runner got last, by question; the oldest ones make room."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[ObserveContext, _KnownSample] = OrderedDict()
+        self._kept: OrderedDict[_Place, _KnownSample] = OrderedDict()
         self._bytes = 0
 
-    def get(self, question: ObserveContext) -> _KnownSample | None:
-        known = self._kept.get(question)
+    def get(self, place: _Place) -> _KnownSample | None:
+        known = self._kept.get(place)
         if known is not None:
-            self._kept.move_to_end(question)
+            self._kept.move_to_end(place)
         return known
 
-    def put(self, question: ObserveContext, known: _KnownSample) -> None:
-        earlier = self._kept.pop(question, None)
+    def put(self, place: _Place, known: _KnownSample) -> None:
+        earlier = self._kept.pop(place, None)
         self._bytes += known.bytes - (0 if earlier is None else earlier.bytes)
-        self._kept[question] = known
+        self._kept[place] = known
         while len(self._kept) > SAMPLES_MAX or (
             self._bytes > SAMPLES_BYTES_MAX and len(self._kept) > 1
         ):

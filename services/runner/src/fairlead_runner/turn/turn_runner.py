@@ -17,10 +17,14 @@ from fairlead_runner.turn.compactor import Compactor
 from fairlead_runner.turn.conclusion import TurnConclusion
 from fairlead_runner.turn.interrupt_watch import InterruptWatch
 from fairlead_runner.turn.model_target import ModelNotConfigured, ModelTarget, resolve_model
+from fairlead_service.logs import log_with
+from fairlead_service.traces import names
+from fairlead_service.traces.tracer import current_span, open_span
 from fairlead_session.compaction.compaction import CompactionPlan
 from fairlead_session.execution.recovery import fail_unrecordable_turn
 from fairlead_session.input.options import choose_profile
 from fairlead_session.next_move import TakeTurn
+from fairlead_session.state.turn import Attempt
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +48,10 @@ class TurnRunner:
 
     async def take(self, move: TakeTurn) -> bool:
         """Take one turn, or compact before it. True: the session rests."""
+        with open_span(names.TURN, attributes={names.STEP: move.step}):
+            return await self._take(move)
+
+    async def _take(self, move: TakeTurn) -> bool:
         try:
             target = resolve_model(
                 self._context.settings.config, choose_profile(self._writer.session, move.inputs)
@@ -56,13 +64,17 @@ class TurnRunner:
         # If a steer makes this commit fail, the queued input still opens the activity.
         self._drain.planner.opening = move.inputs[0].message_id if move.inputs else None
         try:
-            prepared = await self._boundary.cross(move, target)
+            with open_span(names.PREPARE):
+                prepared = await self._boundary.cross(move, target)
         except (RequestWithheld, AttachmentsUnavailable) as error:
             return await self._withhold(str(error))
         if isinstance(prepared, CompactionPlan):
             await self._compactor.compact(prepared, "auto", target)
             return False
-        return await self._attempt(client, target, prepared)
+        attempt = self._writer.durable.turn.attempt
+        assert attempt is not None, "the boundary was just committed"
+        with log_with(attempt_id=attempt.attempt_id):
+            return await self._attempt(client, target, prepared, attempt)
 
     async def _withhold(self, reason: str) -> bool:
         """Rest until a transform works, or attachments can be read. The input stays in the inbox."""
@@ -72,12 +84,15 @@ class TurnRunner:
         return await self._drain.ownership.rest("context-unavailable", reason)
 
     async def _attempt(
-        self, client: httpx.AsyncClient, target: ModelTarget, prepared: PreparedRequest
+        self,
+        client: httpx.AsyncClient,
+        target: ModelTarget,
+        prepared: PreparedRequest,
+        attempt: Attempt,
     ) -> bool:
         """Make the dispatched attempt, and write how it ended."""
         context, durable = self._context, self._writer.durable
-        attempt, ratios = durable.turn.attempt, durable.requests.token_ratios
-        assert attempt is not None, "the boundary was just committed"
+        ratios = durable.requests.token_ratios
         event_writer = self._drain.event_writer(attempt.generation)
         files_before = asyncio.create_task(
             context.file_snapshots.capture(self._writer.at, durable), name="files before a step"
@@ -94,6 +109,7 @@ class TurnRunner:
                 client, context.eventlog.deltas, context.settings.retries, watch
             )
             TURNS.labels(outcome.end).inc()
+            current_span().set({names.END: outcome.end})
             observe_turn(
                 attempt,
                 ratios,
