@@ -30,7 +30,7 @@ from fairlead_service import ids
 from fairlead_service.config.configuration import Config
 from fairlead_service.health import Health
 from fairlead_service.process import application
-from fairlead_service.rpc.server import RpcServer, TenantParam
+from fairlead_service.rpc.server import ANY_TENANT, RpcServer, TenantParam
 from fairlead_service.supervise import cancel_and_wait, report_defects, supervise
 from fairlead_tools import probes
 from fairlead_tools.attachments.taker import AttachmentTaker
@@ -94,15 +94,19 @@ class ToolsService:
             self.server.serve_thin(f"files.{act}", subjects.file_snapshot(pool, act), answer)
         self.server.serve("tooling", subjects.tool_catalog(pool), self._list_tools)
         self.server.serve("lookup", subjects.look_up(pool), self._look_up)
-        SourceVerbs(self.observer).serve(self.server)
         self.server.serve_thin("attach", subjects.attach(pool), self._take_attachments)
-        self.server.serve_verb("skill.list", self._list_skills)
-        self.server.serve_verb("file.list", self._list_files)
-        self.server.serve_verb("file.read", self._read_file)
-        self.server.serve_verb("file.find", self._find_files)
-        verbs.serve_tool_verbs(self.server)
+        for verb, handler in (
+            ("skill.list", self._list_skills),
+            ("file.list", self._list_files),
+            ("file.read", self._read_file),
+            ("file.find", self._find_files),
+        ):
+            self.server.serve(f"browse.{verb}", subjects.browse(pool, ANY_TENANT, verb), handler)
         self.transforms = TransformVerbs()
-        self.transforms.serve(self.server)
+        if settings.serves_tenants:
+            SourceVerbs(self.observer).serve(self.server)
+            verbs.serve_tool_verbs(self.server)
+            self.transforms.serve(self.server)
 
     @asynccontextmanager
     async def work(self, health: Health) -> AsyncIterator[None]:
@@ -110,7 +114,7 @@ class ToolsService:
         async with (
             connect(
                 self._settings.nats,
-                name="fairlead-tools",
+                name=f"fairlead-{self._settings.config.pools.identity(self._settings.pool)}",
                 append_patience_s=self._settings.config.nats.patience_s,
                 local=self._local,
             ) as eventlog,

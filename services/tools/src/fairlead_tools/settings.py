@@ -14,8 +14,13 @@ class ToolsSettings:
 
     @property
     def nats(self) -> NatsAddress:
-        return self.config.nats.address("tools")
+        return self.config.nats.address(self.config.pools.identity(self.pool))
 
     @property
     def pool(self) -> str:
         return self.config.tools.pool
+
+    @property
+    def serves_tenants(self) -> bool:
+        """Whether this worker answers registrations. Workers of other pools serve locations alone."""
+        return self.pool == self.config.pools.default

@@ -99,7 +99,7 @@ class BeginPhase:
             # The start and the result do not fit in one commit, or the log cannot hold the result.
             decide = partial(self._decide, request, speculation, None)
             written = await self._log.commit(request.at, decide)
-        after, verdict = written
+        after, verdict = written.after, written.value
         if not isinstance(verdict, Runnable):
             return Written(after, verdict)
         return Written(after, await self._ready(verdict, speculation.ready))

@@ -82,7 +82,8 @@ class CallLifecycle:
             return Handled("left", PutBack())
         try:
             async with self._begin.speculate(request) as speculation:
-                after, begun = await self._begin.begin(request, speculation)
+                written = await self._begin.begin(request, speculation)
+                after, begun = written.after, written.value
                 if not isinstance(begun, Ready):
                     if speculation.ready is not None:
                         # A run that nobody wants must not store an output behind a purge.

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from fairlead_session.calls.lifecycle import HaltReason, Outcome
+from pydantic_core import to_json
+
+from fairlead_service.traces import names
+from fairlead_service.traces.tracer import current_span, records_content
+from fairlead_session.calls.lifecycle import Failed, HaltReason, Outcome, Succeeded
 from fairlead_tools.calls.timings import CallTimings
 from fairlead_tools.metrics import CALLS_RUNNING, RUN_SECONDS
 from fairlead_tools.registry.outcome import encode_output, error_text, tool_crash, tool_failure
@@ -58,6 +62,7 @@ class ToolRun:
             name = REGISTERED if tool.remote else tool.name
             end = type(self._result).__name__.lower()
             RUN_SECONDS.labels(name, end).observe(self._loop.time() - began)
+            self._note_end(self._result)
         return self._result
 
     async def result_within(self, seconds: float) -> Outcome | Stopped | Deferred | None:
@@ -146,6 +151,25 @@ class ToolRun:
         except Exception as defect:
             log.exception("output cannot be encoded: the call fails", extra=self._ids())
             return tool_crash(error_text(defect))
+
+    def _note_end(self, result: Outcome | Stopped | Deferred) -> None:
+        """Say in the span of the call what ran, and how it ended."""
+        span = current_span()
+        if not span.live:
+            return
+        tool = self._prepared.tool
+        span.rename(f"{names.EXECUTE_TOOL} {tool.name}")
+        span.set({names.TOOL_NAME: tool.name})
+        if isinstance(result, Failed | Stopped):
+            span.fail("tool_failed" if isinstance(result, Failed) else f"stopped_{result.why}")
+        if records_content():
+            said = result.content if isinstance(result, Succeeded) else result
+            span.set(
+                {
+                    names.ARGUMENTS: self._prepared.input.model_dump_json(),
+                    names.RESULT: to_json(said, serialize_unknown=True).decode(),
+                }
+            )
 
     def _ids(self) -> dict[str, str]:
         context = self._context

@@ -16,7 +16,16 @@ from fairlead_schema.record import NewerCommit, RecordError
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.held_work import hold_s
+from fairlead_service.logs import log_with
 from fairlead_service.supervise import report_defects, supervise
+from fairlead_service.traces import names
+from fairlead_service.traces.tracer import (
+    NO_SPAN,
+    Attributes,
+    TraceSpan,
+    is_tracing,
+    open_consumer_span,
+)
 from fairlead_tools.calls.lifecycle import CallLifecycle
 from fairlead_tools.calls.permission import CallPolicy
 from fairlead_tools.calls.request import (
@@ -122,7 +131,14 @@ class ToolWorker:
                 return
             delivery: Job | None = job
             while delivery is not None:
-                CALLS.labels(await self._handle(request, delivery)).inc()
+                at = request.at
+                fields = log_with(
+                    tenant=at.tenant, session_id=at.session_id, call_id=request.call_id
+                )
+                with fields, _open_span(delivery, request) as span:
+                    end = await self._handle(request, delivery)
+                    span.set({names.END: end})
+                CALLS.labels(end).inc()
                 handled_elsewhere = request.key in self._deliveries
                 delivery = None if handled_elsewhere else self._next.pop(request.key, None)
                 if delivery is not None:
@@ -240,6 +256,18 @@ async def _finish(job: Job, handled: Handled) -> None:
             pass
         case _:
             assert_never(handled.then)
+
+
+def _open_span(job: Job, request: TakenRequest) -> TraceSpan:
+    """The span of a request for a call, below the span of the turn that made the call."""
+    if not is_tracing():
+        return NO_SPAN
+    attributes: Attributes = {
+        names.OPERATION: "execute_tool",
+        names.CALL: request.call_id,
+        names.DELIVERIES: job.deliveries,
+    }
+    return open_consumer_span(names.EXECUTE_TOOL, job.trace, attributes)
 
 
 def _why(job: Job, error: Exception) -> dict[str, str]:

@@ -21,6 +21,8 @@ from typing import IO, Final
 OUTPUT_BYTES_MAX: Final = 64 << 20
 TIMEOUT_S: Final = 60.0
 _REASON_BYTES: Final = 500
+# A pipe holds so much before anybody reads it, on every system that we know.
+_PIPE_BYTES: Final = 4096
 
 CONFIG: Final = """\
 [core]
@@ -130,10 +132,11 @@ class Git:
         if self.borrowed is not None:
             environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quote(self.borrowed)
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed when the command ends
+        short = _fill_pipe(body) if 0 < len(body) <= _PIPE_BYTES else None
         try:
             process = subprocess.Popen(  # noqa: S603 - an absolute path and no shell
                 [program, *arguments],
-                stdin=subprocess.PIPE if body else subprocess.DEVNULL,
+                stdin=_input(body, short),
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 cwd=self.worktree,
@@ -143,6 +146,9 @@ class Git:
         except OSError as error:
             errors.close()
             raise GitFailed(f"git did not start: {error.strerror or error}") from error
+        finally:
+            if short is not None:
+                os.close(short)
         return RunningGit(process, errors, body, time.monotonic() + self.timeout_s, bytes_max)
 
 
@@ -161,7 +167,7 @@ class RunningGit:
         self._errors = errors
         self._until = until
         self._bytes_max = bytes_max
-        if body:
+        if process.stdin is not None:
             Thread(target=_feed, args=(process, body), daemon=True).start()
 
     def finish(self) -> bytes:
@@ -212,6 +218,20 @@ def _quote(path: Path) -> str:
     """A path of a list that has colons between its paths."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def _fill_pipe(body: bytes) -> int:
+    """A pipe that holds a short body: nobody has to feed it while the command runs."""
+    reader, writer = os.pipe()
+    os.write(writer, body)
+    os.close(writer)
+    return reader
+
+
+def _input(body: bytes, short: int | None) -> int:
+    if short is not None:
+        return short
+    return subprocess.PIPE if body else subprocess.DEVNULL
 
 
 def _feed(process: subprocess.Popen[bytes], body: bytes) -> None:

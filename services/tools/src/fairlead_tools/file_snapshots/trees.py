@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from fairlead_schema.events.revert import RevertedFile
+from fairlead_schema.session_values.revert_state import RevertedFile
 from fairlead_session.revert.plan import StepSpan
 from fairlead_tools.file_snapshots.git import Git, GitFailed
 from fairlead_tools.files.path import printable

@@ -8,7 +8,6 @@ import asyncio
 import json
 import os
 import re
-import resource
 import shutil
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -25,6 +24,7 @@ from fairlead_tools.files.search.record import MatchedLine, confirm_match, is_fi
 RECORD_BYTES_MAX: Final = 64 << 10
 SEARCH_S: Final = 60.0
 MEMORY_BYTES_MAX: Final = 1 << 30
+_SHELL: Final = "/bin/sh"
 
 _FAILED: Final = 2
 _COMPLAINT_MAX: Final = 4_096
@@ -176,8 +176,8 @@ async def _spawn(directory: Path, command: tuple[str, ...]) -> Process:
     descriptor = await asyncio.to_thread(_open, directory)
     try:
         here = f"/proc/self/fd/{descriptor}" if sys.platform == "linux" else str(directory)
-        process = await asyncio.create_subprocess_exec(
-            *command,
+        return await asyncio.create_subprocess_exec(
+            *_limit(command),
             env={},
             cwd=here,
             stdin=asyncio.subprocess.DEVNULL,
@@ -188,15 +188,15 @@ async def _spawn(directory: Path, command: tuple[str, ...]) -> Process:
         )
     finally:
         os.close(descriptor)
-    _limit(process.pid)
-    return process
 
 
-def _limit(pid: int) -> None:
-    """Limit the memory of a search. A program that holds whole lines holds whole hostile files."""
-    if sys.platform == "linux":
-        with suppress(ProcessLookupError):
-            resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+def _limit(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Limit the memory of a search before it begins. A program that holds whole lines holds whole hostile files.
+
+    A limit from outside would come too late where the machine is busy. A stricter one stays in force.
+    """
+    script = 'ulimit -d "$0" 2>/dev/null; exec "$@"'
+    return (_SHELL, "-c", script, str(MEMORY_BYTES_MAX // 1024), *command)
 
 
 def _open(directory: Path) -> int:
