@@ -26,6 +26,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
+from fairlead_schema.raw_records.raw_decoder import decode_raw
 from fairlead_schema.record import Commit, ImportMark, decode, encode
 from fairlead_schema.subjects import Address, shard
 
@@ -43,7 +44,7 @@ PROMOTED = PromptPromoted(message_id="msg_1", prompt=PROMPT, created=2)
 
 async def items_of(log_builder: "LogBuilder", *entries: LogEntry) -> list[FeedItem]:
     deliveries = PendingDeliveries(log_builder.eventlog)
-    events = [event for entry in entries for event in decode(entry.payload).events]
+    events = [event for entry in entries for event in decode_raw(entry.payload).events]
     return await feed_items(AT, events, deliveries)
 
 

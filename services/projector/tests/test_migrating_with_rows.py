@@ -26,12 +26,12 @@ SESSION = (
 INDEXES = "SELECT indexrelid::regclass::text, indisvalid FROM pg_index"
 
 
-async def create_earlier(dsn: str) -> None:
+async def create_earlier(dsn: str, count: int = EARLIER) -> None:
     """The tables of the earlier release, with two sessions."""
     async with await database.connect(dsn) as owner:
         await owner.execute(query("create_migration_table"))
-        for migration in load_migrations()[:EARLIER]:
-            await owner.execute(migration.statement)
+        for migration in load_migrations()[:count]:
+            await owner.execute(migration.in_transaction)
             row = {name: getattr(migration, name) for name in ("number", "name", "checksum")}
             await owner.execute(query("record_migration"), row)
         await owner.execute(query("grant_rights"))
@@ -146,6 +146,40 @@ async def test_a_table_that_somebody_holds_delays_a_migration_and_no_reader(dsn:
             await migrating
 
     assert load_titles(dsn) == ["ses_1", "ses_2"]
+
+
+async def test_a_migration_that_meets_a_writer_crosswise_tries_again(dsn: str) -> None:
+    """It has the sessions and wants the checkpoints, and a projector the other way round."""
+    await create_earlier(dsn, count=9)
+    async with await database.connect(dsn) as writer, await database.connect(dsn) as owner:
+        migrating: asyncio.Task[None] | None = None
+        try:
+            async with writer.transaction():
+                await writer.execute("UPDATE projection.checkpoint SET position = position")
+                migrating = asyncio.create_task(migrate(owner))
+                await wait_until_blocked(dsn)
+                # Postgres ends the one that waited longer: the migration.
+                await writer.execute("UPDATE projection.session SET title = 'written'")
+            async with asyncio.timeout(60):
+                await migrating
+        finally:
+            if migrating is not None:
+                migrating.cancel()
+                await asyncio.gather(migrating, return_exceptions=True)
+
+        assert await is_migrated(owner)
+    assert load_titles(dsn) == ["ses_1", "ses_2"]
+
+
+async def wait_until_blocked(dsn: str) -> None:
+    """Wait until somebody waits for a lock on the checkpoints."""
+    statement = (
+        "SELECT count(*) FROM pg_locks"
+        " WHERE NOT granted AND relation = 'projection.checkpoint'::regclass"
+    )
+    async with asyncio.timeout(30), await database.connect(dsn) as looker:
+        while await database.single_cell(await looker.execute(statement)) == 0:
+            await asyncio.sleep(0.02)
 
 
 async def test_the_pieces_of_a_title_are_those_that_its_index_was_built_with(dsn: str) -> None:

@@ -77,7 +77,7 @@ async def test_a_projector_that_starts_before_postgres_says_that_too(
     opening = asyncio.create_task(gate.open())
     try:
         async with asyncio.timeout(20):
-            while "does not answer" not in (gate.complaint() or ""):
+            while "start Postgres, or correct" not in (gate.complaint() or ""):
                 await asyncio.sleep(0.02)
         await asyncio.sleep(0.5)
     finally:
@@ -87,4 +87,4 @@ async def test_a_projector_that_starts_before_postgres_says_that_too(
 
     assert gate.complaint() is None
     reasons = [getattr(record, "reason", "") for record in caplog.records]
-    assert 1 <= len([reason for reason in reasons if "does not answer" in reason]) <= 2
+    assert 1 <= len([reason for reason in reasons if "start Postgres, or correct" in reason]) <= 2

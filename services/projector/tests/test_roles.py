@@ -198,3 +198,23 @@ def test_an_address_without_a_password_names_no_login() -> None:
     assert read_login("postgresql://reader:word@db/fairlead") == Login("reader", "word")
     with pytest.raises(UnusableRole, match="password"):
         read_login("postgresql://reader@db/fairlead")
+
+
+def test_an_administrator_of_a_hosted_database_is_enough(dsn: str) -> None:
+    """Who rents a Postgres gets no superuser: a role that may make roles, and owns the database."""
+    rented = make_conninfo(dsn, dbname="rented")
+    with psycopg.connect(dsn, autocommit=True) as superuser:
+        superuser.execute("CREATE ROLE renter LOGIN CREATEROLE")
+        superuser.execute("CREATE DATABASE rented OWNER renter")
+    try:
+        for _release in range(2):
+            asyncio.run(set_up(make_conninfo(rented, user="renter"), LOGINS))
+
+        with psycopg.connect(make_conninfo(rented, user=GATEWAY), autocommit=True) as connection:
+            assert connection.execute("SELECT count(*) FROM read.session").fetchone() == (0,)
+            assert is_refused(connection, "CREATE TABLE public.mine (n int)")
+    finally:
+        with psycopg.connect(dsn, autocommit=True) as superuser:
+            superuser.execute("DROP DATABASE rented WITH (FORCE)")
+            for name in (MIGRATOR, PROJECTOR, GATEWAY, "renter"):
+                superuser.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(name)))

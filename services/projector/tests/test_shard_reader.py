@@ -35,6 +35,9 @@ class ForgetfulShard:
             if self.readers == 1:
                 await asyncio.Event().wait()
 
+    async def reader_position(self, shard: int, reader: str) -> int | None:
+        return await self._log.reader_position(shard, reader)
+
     async def last_position(self, shard: int) -> int:
         return await self._log.last_position(shard)
 

@@ -54,6 +54,9 @@ class CountedShards:
         assert shard == SHARD
         self.forgotten.append(reader)
 
+    async def reader_position(self, shard: int, reader: str) -> int | None:
+        return await self._log.reader_position(shard, reader)
+
     async def last_position(self, shard: int) -> int:
         return await self._log.last_position(shard)
 

@@ -11,6 +11,7 @@ from fairlead_projector import database
 from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import try_migrate
 from fairlead_projector.task_supervisor import Task
+from fairlead_service.postgres_failure import explain_postgres_failure
 
 log = logging.getLogger(__name__)
 
@@ -57,5 +58,5 @@ class MigrationGate:
         except ProjectorError as error:
             return str(error)
         except psycopg.Error as error:
-            return f"Postgres does not answer: {error}"
+            return explain_postgres_failure(error)
         return None

@@ -198,9 +198,12 @@ async def _apply_online(connection: Connection, migration: Migration) -> None:
 
 
 async def _apply_alone(connection: Connection, migration: Migration) -> None:
-    """Apply one migration. Services hold locks on tables only for moments, so it tries again."""
+    """Apply one migration. Services hold locks on tables only for moments, so it tries again.
+
+    A writer may take two tables in the opposite order. Postgres then ends one of the two.
+    """
     for _attempt in range(TABLE_LOCK_TRIES - 1):
-        with suppress(errors.LockNotAvailable):
+        with suppress(errors.LockNotAvailable, errors.DeadlockDetected):
             return await _apply_once(connection, migration)
         await asyncio.sleep(TABLE_LOCK_PAUSE_S)
     return await _apply_once(connection, migration)

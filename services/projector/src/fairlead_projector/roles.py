@@ -115,10 +115,17 @@ async def _close_large_objects(admin: Connection) -> None:
 
 async def _own_objects(admin: Connection, owner: str) -> None:
     cursor = await admin.execute(query("list_foreign_objects"), {"owner": owner})
-    for kind, space, name in await cursor.fetchall():
+    found = await cursor.fetchall()
+    # Only a superuser gives away what it owns. Another administrator has to be a member meanwhile.
+    must_join = bool(found) and admin.info.parameter_status("is_superuser") != "on"
+    if must_join:
+        await _execute(admin, "GRANT {} TO CURRENT_USER", owner)
+    for kind, space, name in found:
         path = sql.Identifier(name) if space is None else sql.Identifier(space, name)
         statement = sql.SQL("ALTER {} {} OWNER TO {}")
         await admin.execute(statement.format(sql.SQL(kind), path, sql.Identifier(owner)))
+    if must_join:
+        await _execute(admin, "REVOKE {} FROM CURRENT_USER", owner)
 
 
 async def _execute(admin: Connection, statement: LiteralString, *names: str) -> None:

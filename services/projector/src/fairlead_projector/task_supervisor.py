@@ -11,6 +11,7 @@ from fairlead_eventlog.errors import AppendConflict, LogError
 from fairlead_projector import metrics
 from fairlead_projector.errors import ShardFenced
 from fairlead_service.health import Probe
+from fairlead_service.postgres_failure import explain_postgres_failure
 from fairlead_service.supervise import Restarts, describe, report_warning, supervise
 
 log = logging.getLogger(__name__)
@@ -62,10 +63,15 @@ async def keep_running(name: str, task: Task, complaints: Complaints) -> None:
             extra = {"task": name, "reason": str(error), "again_s": again_s}
             log.info("another projector took the shard: this one starts over", extra=extra)
         else:
-            complaints.note(name, _dependency(error), describe(error))
+            complaints.note(name, _dependency(error), _explain(error))
             report_warning(name, error, again_s)
 
     await supervise(name, partial(task, on_healthy=on_healthy), restarts=restarts, report=report)
+
+
+def _explain(error: Exception) -> str:
+    is_postgres = isinstance(error, psycopg.OperationalError)
+    return explain_postgres_failure(error) if is_postgres else describe(error)
 
 
 def _dependency(error: Exception) -> Dependency:

@@ -19,10 +19,10 @@ from fairlead_schema.events import (
     SessionCreated,
     StepStarted,
 )
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.location import LocationRef
 from fairlead_schema.message import UserMessage
 from fairlead_schema.prompt import Prompt
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_schema.subjects import Address
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from functools import lru_cache
 from typing import Final
 
 from fairlead_schema.ids import TenantId
-from fairlead_schema.public_events import client_type
-from fairlead_schema.record import Recorded
+from fairlead_schema.raw_records.raw_commit import RawEvent
+from fairlead_schema.session_values.event_names import client_type
 from fairlead_schema.subjects import ROOT, Address
 
 SPECVERSION: Final = "1.0"
@@ -18,16 +18,16 @@ def source_of(tenant: TenantId) -> str:
     return f"/{ROOT}/{tenant}"
 
 
-def cloud_event_headers(at: Address, recorded: Recorded) -> dict[str, str]:
+def cloud_event_headers(at: Address, event: RawEvent) -> dict[str, str]:
     """The headers of a feed message. Its body stays the envelope, which is the data of the CloudEvent."""
-    event = recorded.event
+    kind = event.kind
     return {
         "ce-specversion": SPECVERSION,
-        "ce-id": recorded.id,
+        "ce-id": event.id,
         "ce-source": source_of(at.tenant),
-        "ce-type": client_type(event.type, notice=event.visibility == "notice"),
+        "ce-type": client_type(kind.type, notice=kind.visibility == "notice"),
         "ce-subject": at.session_id,
-        "ce-time": _rfc3339(recorded.time),
+        "ce-time": _rfc3339(event.time),
         "content-type": CONTENT_TYPE,
     }
 

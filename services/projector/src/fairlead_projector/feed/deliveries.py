@@ -8,7 +8,8 @@ from fairlead_eventlog.ports import START
 from fairlead_schema.events import InputCancelled, InputEdited, PromptAdmitted, PromptPromoted
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery
-from fairlead_schema.record import Recorded, RecordError
+from fairlead_schema.raw_records.raw_commit import RawEvent
+from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 
 DELIVERIES_MAX: Final = 10_000
@@ -21,15 +22,14 @@ class PendingDeliveries:
         self._log = eventlog.log
         self._recent: OrderedDict[tuple[Address, MessageId], Delivery] = OrderedDict()
 
-    def note(self, at: Address, recorded: Recorded) -> None:
+    def note(self, at: Address, event: RawEvent) -> None:
         """Remember the delivery of an admitted or edited input."""
-        event = recorded.event
-        if isinstance(event, PromptAdmitted | InputEdited):
-            self._recent[at, event.message_id] = event.delivery
+        if event.kind is PromptAdmitted or event.kind is InputEdited:
+            self._recent[at, event.data["messageID"]] = event.data["delivery"]
             if len(self._recent) > DELIVERIES_MAX:
                 self._recent.popitem(last=False)
-        elif isinstance(event, InputCancelled):
-            self._recent.pop((at, event.message_id), None)
+        elif event.kind is InputCancelled:
+            self._recent.pop((at, event.data["messageID"]), None)
 
     async def take(self, at: Address, message_id: MessageId) -> Delivery:
         """The delivery of a promoted input. It is read from the log if it is not remembered."""

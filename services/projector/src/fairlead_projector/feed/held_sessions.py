@@ -12,14 +12,17 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import FeedState, LogEntry
 from fairlead_projector import metrics
 from fairlead_projector.errors import FeedFull
-from fairlead_schema.record import Recorded, RecordError, decode
+from fairlead_schema.events import SessionPurged
+from fairlead_schema.raw_records.raw_commit import RawEvent
+from fairlead_schema.raw_records.raw_decoder import decode_raw
+from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 
 log = logging.getLogger(__name__)
 
 HELD_MAX: Final = 1_000
 
-PublishEvents: TypeAlias = Callable[[Address, Sequence[Recorded]], Awaitable[None]]
+PublishEvents: TypeAlias = Callable[[Address, Sequence[RawEvent]], Awaitable[None]]
 """Publishes events of one session, in order."""
 
 
@@ -45,19 +48,19 @@ class HeldSessions:
     def __len__(self) -> int:
         return len(self._held)
 
-    def read(self, entry: LogEntry) -> Sequence[Recorded]:
+    def read(self, entry: LogEntry) -> Sequence[RawEvent]:
         """The events to publish of an entry: none of a held session, unless they purge it.
 
         An entry that cannot be read holds its session from there on. Raises FeedFull.
         """
         try:
-            events = decode(entry.payload).events
+            events = decode_raw(entry.payload).events
         except RecordError as error:
             self._hold(entry, error)
             return ()
         if entry.at not in self._held:
             return events
-        if events[-1].event.type != "session.purged":
+        if events[-1].kind is not SessionPurged:
             return ()
         del self._held[entry.at]
         return events[-1:]
@@ -92,7 +95,7 @@ class HeldSessions:
             if entry.position > up_to:
                 break
             try:
-                events = decode(entry.payload).events
+                events = decode_raw(entry.payload).events
             except RecordError:
                 return entry.position
             await publish(at, events)

@@ -31,7 +31,7 @@ from fairlead_projector.shard_reader import Companions, ReadPace, follow_shard
 from fairlead_schema import public_events, subjects
 from fairlead_schema.events import PromptPromoted, SessionPurged
 from fairlead_schema.prompt import Delivery
-from fairlead_schema.record import Recorded
+from fairlead_schema.raw_records.raw_commit import RawEvent
 from fairlead_schema.subjects import Address
 
 log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ class _ShardPublisher:
             ]
         )
 
-    async def publish(self, at: Address, events: Sequence[Recorded]) -> None:
+    async def publish(self, at: Address, events: Sequence[RawEvent]) -> None:
         """Publish events of one session."""
         await self._publish(await feed_items(at, events, self._deliveries))
 
@@ -162,27 +162,26 @@ async def _has_work(eventlog: EventLog, shard: int, position: int) -> bool:
     return bool(state.held) or is_restored
 
 
-def _is_silent(recorded: Recorded) -> bool:
+def _is_silent(event: RawEvent) -> bool:
     """Whether an import brought the event that nobody asked to publish."""
-    return recorded.imported is not None and not recorded.imported.publish
+    return event.imported is not None and not event.imported.publish
 
 
 async def feed_items(
-    at: Address, events: Sequence[Recorded], deliveries: PendingDeliveries
+    at: Address, events: Sequence[RawEvent], deliveries: PendingDeliveries
 ) -> list[FeedItem]:
     """The feed items of events of one session."""
     items: list[FeedItem] = []
-    for recorded in events:
-        event = recorded.event
-        deliveries.note(at, recorded)
-        if event.visibility == "private" or _is_silent(recorded):
+    for event in events:
+        deliveries.note(at, event)
+        if event.kind.visibility == "private" or _is_silent(event):
             continue
         delivery: Delivery = "steer"
-        if isinstance(event, PromptPromoted):
-            delivery = await deliveries.take(at, event.message_id)
+        if event.kind is PromptPromoted:
+            delivery = await deliveries.take(at, event.data["messageID"])
         payload = to_json(
-            public_events.public_event_json(at.session_id, recorded, delivery=delivery)
+            public_events.raw_event_json(at.session_id, event, by=event.by, delivery=delivery)
         )
-        headers = cloud_event_headers(at, recorded)
-        items.append(FeedItem(subjects.event(at, event.type), recorded.id, payload, headers))
+        headers = cloud_event_headers(at, event)
+        items.append(FeedItem(subjects.event(at, event.kind.type), event.id, payload, headers))
     return items

@@ -6,14 +6,14 @@ from typing import Literal, NamedTuple
 from pydantic_core import to_json
 
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.events.metadata import MetadataValue
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.session_info import ChildrenUsage, ModelUsage
+from fairlead_schema.session_values.metadata import MetadataValue
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_session.state.execution import CallKey, Execution
 from fairlead_session.state.file_changes import FileChanges
 
@@ -34,6 +34,7 @@ class SessionRow:
     parent_id: SessionId | None = None
     workspace_id: str | None = None
     subpath: str | None = None
+    pool: str | None = None
     agent: str | None = None
     model: ModelRef | None = None
     cost: float = 0

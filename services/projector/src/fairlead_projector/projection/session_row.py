@@ -80,6 +80,7 @@ def create_row(at: Address, recorded: Recorded, position: int) -> SessionRow | N
         directory=event.location.directory,
         workspace_id=event.location.workspace_id,
         subpath=event.subpath,
+        pool=event.pool,
         agent=event.agent,
         model=event.model,
         created_at=recorded.time,
@@ -190,7 +191,7 @@ def _change_profile(row: SessionRow, event: SessionEvent, recorded: Recorded) ->
         case SessionMoved():
             row.directory = event.location.directory
             row.workspace_id = event.location.workspace_id
-            row.subpath = event.subdirectory
+            row.subpath, row.pool = event.subdirectory, event.pool
         case SessionArchived():
             row.archived_at = at
         case SessionUnarchived():

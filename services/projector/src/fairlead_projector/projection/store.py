@@ -23,10 +23,10 @@ from fairlead_projector.projection.session_row import EXECUTION_EVENT_TYPES, fol
 from fairlead_projector.restore import ReaderMark
 from fairlead_schema import subjects
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.message import MESSAGE
 from fairlead_schema.record import Recorded, RecordError, decode_event
 from fairlead_schema.session_info import ChildrenUsage, ModelUsage
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_schema.subjects import Address
 from fairlead_session.state.execution import CallKey, Execution
 from fairlead_session.state.file_changes import FileChanges
