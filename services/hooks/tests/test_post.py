@@ -10,7 +10,8 @@ from fairlead_service.ids import now_ms
 from fairlead_testing.webhook_receiver import receive_webhooks
 
 SECRET = secret_text(b"s" * 32)
-OPEN = HooksConfig(private=True, timeout_s=0.5)
+OPEN = HooksConfig(private=True, timeout_s=30)
+HASTY = HooksConfig(private=True, timeout_s=0.5)
 
 
 def record(url: str) -> WebhookRecord:
@@ -26,13 +27,23 @@ async def test_an_attempt_is_signed_and_says_what_the_receiver_answered() -> Non
         receiver.answers["/stall"] = lambda _request: None
         attempt = await post_event(record(f"{receiver.url}/ok"), "dlv_1", {"a": 1}, OPEN)
         busy = await post_event(record(f"{receiver.url}/busy"), "dlv_1", {}, OPEN)
-        stalled = await post_event(record(f"{receiver.url}/stall"), "dlv_1", {}, OPEN)
+        stalled = await post_event(record(f"{receiver.url}/stall"), "dlv_1", {}, HASTY)
 
     [request] = receiver.on("/ok")
     assert verify([SECRET], request.headers, request.body, now_s=now_ms() / 1000) == "dlv_1"
     assert (attempt.status, attempt.delivered, attempt.reason) == (200, True, None)
     assert (busy.status, busy.retry_after_s, busy.delivered) == (503, 7.0, False)
     assert (stalled.status, stalled.reason) == (None, "no answer within 0.5 s")
+
+
+@pytest.mark.parametrize("pause", ["\xb2", "-7", "soon", "9" * 400])
+async def test_a_strange_wish_for_a_pause_does_no_harm(pause: str) -> None:
+    """It would be no attempt at all: never counted, and so repeated for ever."""
+    async with receive_webhooks() as receiver:
+        receiver.answers["/x"] = lambda _request: f"503 Busy\r\nretry-after: {pause}"
+        attempt = await post_event(record(f"{receiver.url}/x"), "dlv_1", {}, OPEN)
+
+    assert (attempt.status, attempt.delivered) == (503, False)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "0x7f000001", "2130706433"])

@@ -5,29 +5,25 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_hooks import metrics
+from fairlead_hooks.record_reader import Key, RecordReader
 from fairlead_hooks.schedules.claim import Claim, RunClaims, handled_until
 from fairlead_hooks.schedules.run import RunSender
-from fairlead_schema.ids import ScheduleId, TenantId
 from fairlead_schema.schedules.record import ScheduleRecord, ScheduleState
 from fairlead_service.ids import now_ms
 from fairlead_service.supervise import cancel_and_wait
-from fairlead_session.schedules.due_times import next_due
+from fairlead_session.schedules.due_times import TimingInvalid, next_due
 
 log = logging.getLogger(__name__)
-
-Key: TypeAlias = tuple[TenantId, ScheduleId]
 
 
 @dataclass(slots=True)
 class _Entry:
-    """A schedule, and when to look at it; None: never, unless it changes."""
+    """When to look at a schedule; None: never, unless it changes."""
 
-    record: ScheduleRecord
     look_at: int | None
 
 
@@ -41,6 +37,7 @@ class ScheduleClock:
         self._claims = claims
         self._sender = sender
         self._refresh_s = refresh_s
+        self._reader = RecordReader(ScheduleRecord, ScheduleState)
         self._entries: dict[Key, _Entry] = {}
         self._running: dict[Key, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
@@ -74,14 +71,15 @@ class ScheduleClock:
         registered = await self._eventlog.schedules.get_all_tenants()
         states = await self._eventlog.hook_states.get_all_tenants() if registered else {}
         entries: dict[Key, _Entry] = {}
-        for tenant, values in registered.items():
-            for id_, value in values.items():
-                record = ScheduleRecord.model_validate_json(value)
-                raw = states.get(tenant, {}).get(id_)
-                state = None if raw is None else ScheduleState.model_validate_json(raw)
-                if not record.paused:
-                    look_at = next_due(record.timing, handled_until(record, state))
-                    entries[tenant, id_] = _Entry(record, look_at)
+        for key, record, state in self._reader.read(registered, states):
+            if record.paused:
+                continue
+            try:
+                look_at = next_due(record.timing, handled_until(record, state))
+            except TimingInvalid as error:
+                self._reader.report(key, registered[key[0]][key[1]], str(error))
+            else:
+                entries[key] = _Entry(look_at)
         self._entries = entries
         metrics.SCHEDULES.set(len(entries))
 
@@ -100,7 +98,7 @@ class ScheduleClock:
         for key, entry in self._entries.items():
             if entry.look_at is None or entry.look_at > now or key in self._running:
                 continue
-            task = asyncio.create_task(self._handle(key))
+            task = asyncio.create_task(self._handle(key, entry))
             self._running[key] = task
             task.add_done_callback(partial(self._end, key))
 
@@ -108,8 +106,8 @@ class ScheduleClock:
         self._running.pop(key, None)
         self._woken.set()
 
-    async def _handle(self, key: Key) -> None:
-        """Run one schedule, if it is still there and still due."""
+    async def _handle(self, key: Key, entry: _Entry) -> None:
+        """Run one schedule, if it is still there and still due. A change meanwhile has an entry of its own."""
         try:
             look_at = await self._run_once(key)
         except LogError as error:
@@ -123,8 +121,7 @@ class ScheduleClock:
                 "a schedule could not be run: it is tried again", extra={"schedule": key[1]}
             )
             look_at = now_ms() + 10_000
-        if key in self._entries:
-            self._entries[key].look_at = look_at
+        entry.look_at = look_at
 
     async def _run_once(self, key: Key) -> int | None:
         """Claim and run what is due. The answer is when to look again."""

@@ -22,6 +22,8 @@ from fairlead_schema.schedules.record import ScheduleRecord, ScheduleRun
 from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import RESTRICTIONS_HEADER
 from fairlead_service.ids import now_ms
+from fairlead_service.traces import names
+from fairlead_service.traces.tracer import open_span
 from fairlead_session.schedules.run_ids import run_message_id, run_session_id
 
 ANSWER_S: Final = 10.0
@@ -41,6 +43,13 @@ class RunSender:
 
     async def send(self, tenant: TenantId, record: ScheduleRecord, due: int) -> ScheduleRun:
         """The outcome of a run. Its ids follow from the due time, so that a repetition changes nothing."""
+        attributes = {names.SCHEDULE_ID: record.id, names.TENANT: tenant}
+        with open_span(names.SCHEDULE, attributes=attributes) as span:
+            run = await self._send(tenant, record, due)
+            span.set({names.END: run.outcome})
+            return run
+
+    async def _send(self, tenant: TenantId, record: ScheduleRecord, due: int) -> ScheduleRun:
         session_id = run_session_id(tenant, record.id, record.session, due)
         message_id = run_message_id(tenant, record.id, due)
         try:

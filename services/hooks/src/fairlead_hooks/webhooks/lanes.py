@@ -4,10 +4,10 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TypeAlias
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_hooks import metrics
+from fairlead_hooks.record_reader import Key, RecordReader
 from fairlead_hooks.settings import HooksSettings
 from fairlead_hooks.webhooks.health import WebhookHealth
 from fairlead_hooks.webhooks.lane import Lane, parse_consumer_name
@@ -16,8 +16,6 @@ from fairlead_schema.webhooks.record import WebhookRecord, WebhookState
 
 log = logging.getLogger(__name__)
 
-Key: TypeAlias = tuple[TenantId, WebhookId]
-
 
 class Lanes:
     """The lanes of this process. Every process has a lane for every webhook; the server shares the events."""
@@ -25,6 +23,7 @@ class Lanes:
     def __init__(self, eventlog: EventLog, settings: HooksSettings) -> None:
         self._eventlog = eventlog
         self._settings = settings
+        self._reader = RecordReader(WebhookRecord, WebhookState)
         self._lanes: dict[Key, Lane] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -69,14 +68,12 @@ class Lanes:
             return {}
         states = await self._eventlog.hook_states.get_all_tenants()
         wanted = {}
-        for tenant, values in registered.items():
-            for id_, value in values.items():
-                record = WebhookRecord.model_validate_json(value)
-                raw = states.get(tenant, {}).get(id_)
-                state = WebhookState() if raw is None else WebhookState.model_validate_json(raw)
-                health = WebhookHealth(self._eventlog.hook_states, tenant, record, state)
-                if not record.paused and not health.gone:
-                    wanted[tenant, id_] = (record, health)
+        for key, record, state in self._reader.read(registered, states):
+            health = WebhookHealth(
+                self._eventlog.hook_states, key[0], record, state or WebhookState()
+            )
+            if not record.paused and not health.gone:
+                wanted[key] = (record, health)
         return wanted
 
     async def _remove_orphans(self) -> None:

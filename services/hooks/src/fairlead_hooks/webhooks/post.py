@@ -8,10 +8,13 @@ from typing import Any, Final
 import orjson
 
 from fairlead_hooks import metrics
+from fairlead_schema.identity.request_context import trace_headers
 from fairlead_schema.ids import DeliveryId
 from fairlead_schema.webhooks.record import WebhookRecord
 from fairlead_schema.webhooks.signature import signed_headers
 from fairlead_service.config.hooks import HooksConfig
+from fairlead_service.traces import names
+from fairlead_service.traces.tracer import Attributes, current_span, open_span
 from fairlead_service.web import guard
 from fairlead_service.web.pinned_request import RequestFailed, open_request
 from fairlead_session.webhooks.attempts import DeliveryAttempt
@@ -32,8 +35,14 @@ async def post_event(
         "content-type": CONTENT_TYPE,
         "user-agent": AGENT,
     }
-    with metrics.SECONDS.time():
-        attempt = await _send(record.url, headers, body, hooks)
+    with (
+        metrics.SECONDS.time(),
+        open_span(names.DELIVERY, "client", attributes=_webhook_attributes(record)),
+    ):
+        attempt = await _send(record.url, {**headers, **(trace_headers() or {})}, body, hooks)
+        current_span().set({names.STATUS: attempt.status})
+        if attempt.reason is not None:
+            current_span().fail(_outcome(attempt))
     metrics.ATTEMPTS.labels(_outcome(attempt)).inc()
     return attempt
 
@@ -49,7 +58,7 @@ async def _send(
         ):
             status, pause = response.status_code, response.headers.get("retry-after", "")
             return DeliveryAttempt(
-                status, _reason(status), float(pause) if pause.isdigit() else None
+                status, _reason(status), float(pause) if pause.isdecimal() else None
             )
     except TimeoutError:
         return DeliveryAttempt(None, f"no answer within {hooks.timeout_s:g} s")
@@ -57,6 +66,10 @@ async def _send(
         return DeliveryAttempt(None, str(error))
     except guard.AddressRefused as error:
         return DeliveryAttempt(None, str(error), hopeless=True)
+
+
+def _webhook_attributes(record: WebhookRecord) -> Attributes:
+    return {names.WEBHOOK: record.id}
 
 
 def _reason(status: int) -> str | None:
