@@ -10,13 +10,16 @@ from fairlead_service import logs
 from fairlead_service.config import configuration
 from fairlead_service.http_protocol import ConnectionLimits
 from fairlead_service.process import serve
+from fairlead_service.traces.setup import start_tracing
 
 
 def main() -> None:
     """Read the environment once, build the application, and serve it until a signal."""
     try:
-        settings = GatewaySettings.of(configuration.load(None, os.environ))
+        config = configuration.load(None, os.environ)
+        settings = GatewaySettings.of(config)
         logs.configure("gateway", settings.log_level)
+        start_tracing("gateway", config.traces, os.environ)
         app = build(settings)
     except configuration.ConfigError as error:
         sys.exit(f"fairlead-gateway: {error}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 
+from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream import connect
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_gateway.a2a_view.operations import a2a_operations
@@ -25,6 +26,7 @@ from fairlead_gateway.settings import GatewaySettings
 from fairlead_service.health import Health
 from fairlead_service.identity.authenticator import build_authenticator
 from fairlead_service.process import OperationsPort, application
+from fairlead_service.rpc.service_api import ServiceApi
 
 
 def build(settings: GatewaySettings, local: LocalRequests | None = None) -> Starlette:
@@ -37,11 +39,8 @@ def build(settings: GatewaySettings, local: LocalRequests | None = None) -> Star
         connections_max=settings.pool_connections_max,
         timeout_s=settings.read_timeout_s,
     )
-    nats = NatsConnection(
-        lambda: connect.connect(
-            settings.nats, name="gateway", timeout_s=settings.request_timeout_s, local=local
-        )
-    )
+    described = ServiceApi("fairlead-gateway", "Fairlead gateway")
+    nats = NatsConnection(lambda: _connect_nats(settings, local, described))
     health = Health()
     health.depend("nats", nats.complaint)
     # Without Postgres the gateway still admits prompts and streams: only reads say that they are unavailable.
@@ -60,11 +59,11 @@ def build(settings: GatewaySettings, local: LocalRequests | None = None) -> Star
         PrincipalLimits(settings.limits),
         sealer=_sealer(settings),
     )
-    described = (*OPERATIONS, *ag_ui_operations(), *a2a_operations())
-    all_operations = (*described, *view_operations())
+    documented = (*OPERATIONS, *ag_ui_operations(), *a2a_operations())
+    all_operations = (*documented, *view_operations())
     routes = [
         *dispatch.build_routes(runtime, all_operations),
-        openapi.route(described),
+        openapi.route(documented),
         *provider_routes(runtime),
         *console_routes(),
     ]
@@ -74,6 +73,18 @@ def build(settings: GatewaySettings, local: LocalRequests | None = None) -> Star
     )
     app.state.runtime = runtime
     return app
+
+
+@asynccontextmanager
+async def _connect_nats(
+    settings: GatewaySettings, local: LocalRequests | None, described: ServiceApi
+) -> AsyncIterator[EventLog]:
+    timeout_s = settings.request_timeout_s
+    async with connect.connect(
+        settings.nats, name="gateway", timeout_s=timeout_s, local=local
+    ) as eventlog:
+        await eventlog.self_description.start_answering(described.answers())
+        yield eventlog
 
 
 def _sealer(settings: GatewaySettings) -> Sealer:

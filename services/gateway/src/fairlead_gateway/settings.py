@@ -59,6 +59,7 @@ class GatewaySettings(BaseModel):
     origin_rules: OriginRules = OriginRules()
     limits: LimitSettings = LimitSettings()
     auth: AuthConfig = AuthConfig()
+    metrics_url: str = ""
     ask_expire_s: float | None = None
     """After how long an ask is rejected by itself."""
     directory: str = "/"
@@ -121,6 +122,7 @@ class GatewaySettings(BaseModel):
             import_bytes_max=gateway.import_bytes_max,
             fresh_timeout_s=gateway.fresh_timeout_s,
             heartbeat_s=gateway.heartbeat_s,
+            metrics_url=gateway.metrics_url,
             ask_expire_s=config.asks.expire_s,
             directory=config.location.default or str(Path.cwd()),
             default_location=config.default_location,

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from fairlead_gateway.console.assets import POLICY, console_routes, load_assets
+from fairlead_gateway.console.assets import POLICY, console_routes, load_assets, without_comments
 
 BYTES_MAX = 200_000
 
@@ -62,9 +62,32 @@ async def test_nothing_else_is_served(client: httpx.AsyncClient, name: str) -> N
 
 
 def test_the_whole_console_is_small() -> None:
-    sizes = {name: len(data) for name, data in load_assets().content.items()}
+    assets = load_assets()
+    sizes = {name: len(data) for name, data in assets.content.items()}
+    sizes["index.html"] = len(assets.page)
 
     assert sum(sizes.values()) < BYTES_MAX, sizes
+
+
+def test_comments_are_not_served_and_every_line_keeps_its_number() -> None:
+    source = b"""// What it is.
+import { a } from "./a.js"; // stays
+/**
+ * Words with a * and a / in them.
+ * @param {string} b
+ */
+function f(b) {
+  // A reason.
+  return "// no comment" + b;
+}
+"""
+    served = without_comments(source)
+
+    assert served.count(b"\n") == source.count(b"\n")
+    assert served.split(b"\n")[8] == b'  return "// no comment" + b;'
+    assert b"reason" not in served
+    assert b"@param" not in served
+    assert b"// stays" in served
 
 
 def test_no_script_hands_text_to_an_html_parser_or_loads_from_elsewhere() -> None:

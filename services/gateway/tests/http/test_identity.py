@@ -9,11 +9,16 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.requests import MemoryRequests
+from fairlead_gateway.a2a_view.operations import a2a_operations
+from fairlead_gateway.ag_ui_view.operations import ag_ui_operations
+from fairlead_gateway.http import dispatch
 from fairlead_gateway.http.operation import AnyOperation
 from fairlead_gateway.http.principal_limits import LimitSettings, PrincipalLimits
+from fairlead_gateway.opencode_view.operations import view_operations
 from fairlead_gateway.routes import OPERATIONS
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import GatewaySettings
@@ -328,6 +333,35 @@ async def test_always_needs_a_scope_of_its_own(
 
     assert (once.status_code, always.status_code, saved.status_code) == (204, 403, 204)
     assert "approval:save" in always.json()["message"]
+
+
+VIEWS: dict[str, dict[str, Any]] = {
+    "/ag-ui": {"threadId": "ses_1", "runId": "run_1", "messages": []},
+    "/a2a": {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "ses_1.msg_1.1"}},
+    "/session/ses_1/message": {"parts": [{"type": "text", "text": "hi"}]},
+    "/session/ses_1/command": {"command": "compact"},
+    "/session/ses_1/shell": {"command": "ls"},
+}
+
+
+@pytest.mark.parametrize("path", VIEWS)
+async def test_a_view_that_shows_a_session_needs_the_scope_to_read(
+    runtime: Runtime, append: Append, ingest: FakeIngest, keys: Keys, path: str
+) -> None:
+    """These routes of other protocols write and read at once. A key that may only write reads nothing."""
+    await append("ses_1")
+    operations = (*a2a_operations(), *ag_ui_operations(), *view_operations())
+    app = Starlette(routes=dispatch.build_routes(runtime, operations))
+    guarded = dispatch.guard_and_log(app, runtime.settings.origin_rules)
+    writer = bearer(keys.add("session:write", "ask:reply"))
+
+    transport = httpx.ASGITransport(guarded)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.post(path, json=VIEWS[path], headers=writer)
+
+    assert answer.status_code == 403, answer.text
+    assert "The scope session:read is missing" in answer.json()["message"]
+    assert ingest.commands == []
 
 
 async def test_purge_needs_a_scope_of_its_own(

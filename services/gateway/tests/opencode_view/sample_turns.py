@@ -33,7 +33,6 @@ from fairlead_schema.events import (
     ToolInputStarted,
     ToolSucceeded,
 )
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import (
     CallSource,
@@ -44,6 +43,7 @@ from fairlead_schema.permission import (
 )
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Recorded
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent
 
 Commits = Sequence[tuple[SessionEvent, ...]]

@@ -4,14 +4,18 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.requests import MemoryRequests
+from fairlead_gateway.http import dispatch
+from fairlead_gateway.routes import OPERATIONS
 from fairlead_gateway.routes.sessions.overview import IDS_MAX
+from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.commands.operations import OperationsReport, ServiceInstance, StreamState
 from fairlead_schema.session_info import SessionTime
 from fairlead_testing.read_model import MemoryReadModel
-from services.gateway.tests.conftest import Append, Project
+from services.gateway.tests.conftest import Append, Project, open_runtime
 
 PERMISSION = {"id": "per_1", "sessionID": "ses_1", "action": "bash", "resources": ["ls"]}
 QUESTION = {"id": "que_1", "sessionID": "ses_2", "questions": []}
@@ -188,6 +192,25 @@ async def test_operations_join_what_the_servers_and_the_read_models_know(
     assert data["shards"] == [{"shard": 0, "head": 7, "projected": 0, "messages": 4, "bytes": 9}]
     assert data["streams"] == []
     assert data["broken"][0]["sessionID"] == "ses_1"
+    assert "metricsUrl" not in data
+
+
+async def test_operations_name_the_page_of_metrics(
+    settings: GatewaySettings, eventlog: EventLog, read: MemoryReadModel
+) -> None:
+    with_metrics = settings.model_copy(update={"metrics_url": "https://metrics.example/f"})
+    runtime = open_runtime(with_metrics, lambda: eventlog, read)
+
+    async def answer(_body: bytes) -> bytes:
+        return b'{"data":{}}'
+
+    assert isinstance(eventlog.requests, MemoryRequests)
+    eventlog.requests.answerers["fairlead.operations.default"] = answer
+    transport = httpx.ASGITransport(Starlette(routes=dispatch.build_routes(runtime, OPERATIONS)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        data = (await client.get("/api/operations")).json()["data"]
+
+    assert data["metricsUrl"] == "https://metrics.example/f"
 
 
 async def test_operations_say_that_the_projector_is_away(

@@ -11,7 +11,7 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_gateway.settings import GatewaySettings
-from fairlead_schema.identity.verbs import KEYED, NEEDS_ID, VERBS
+from fairlead_schema.identity.verbs import KEYED, LOCATION_VERBS, NEEDS_ID, VERBS
 from fairlead_schema.ids import is_minted
 from fairlead_schema.subjects import KEY_HEADER
 from services.gateway.tests.conftest import FakeIngest
@@ -191,7 +191,7 @@ def test_every_changing_verb_has_an_id_a_key_or_one_effect() -> None:
         verb
         for verb, rule in VERBS.items()
         if rule.service == "ingest" and rule.scope not in {None, "session:read"}
-    } - {"webhook.list", "webhook.get"}
+    } - {"webhook.list", "webhook.get", *LOCATION_VERBS}
     # Nobody repeats them by itself: a create with its id gets a conflict, a change sets what it says.
     registrations = {
         f"{kind}.{act}" for kind in ("webhook", "schedule") for act in ("create", "change")

@@ -25,8 +25,8 @@ from fairlead_schema.events import (
     SessionEvent,
     SessionPurged,
 )
-from fairlead_schema.events.revert import RevertedFile, RevertState
 from fairlead_schema.record import LEVEL_NEWEST
+from fairlead_schema.session_values.revert_state import RevertedFile, RevertState
 from services.gateway.tests.conftest import Append, FakeIngest
 
 AT = "/api/session/ses_1/revert"

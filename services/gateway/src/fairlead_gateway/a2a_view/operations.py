@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 from starlette.responses import Response
 
+from fairlead_gateway.http.caller import require_scope
 from fairlead_gateway.http.operation import AnyOperation, ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_schema.errors import ServiceUnavailable
@@ -15,6 +16,7 @@ async def _serve(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     # The package of the protocol loads with the first request: a gateway without agents stays small.
     from fairlead_gateway.a2a_view.rpc import serve  # noqa: PLC0415
 
+    require_scope(request.principal, "session:read")
     return await serve(request)
 
 
@@ -31,8 +33,6 @@ SERVE = Operation(
     scope="session:write",
     summary="JSON-RPC of A2A: send a message, and get, follow and cancel its task.",
     respond=_serve,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=None,
     errors=(ServiceUnavailable,),
 )
@@ -43,8 +43,6 @@ CARD = Operation(
     scope=None,
     summary="The card by which other agents find this one.",
     respond=_show_card,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=None,
 )
 

@@ -4,6 +4,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from fairlead_gateway.ag_ui_view.run_body import RunBody
+from fairlead_gateway.http.caller import require_scope
 from fairlead_gateway.http.operation import AnyOperation, ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_schema.errors import (
@@ -25,6 +26,7 @@ async def _run(request: ApiRequest[EmptyInput, RunBody]) -> Response:
     # The package of the protocol loads with the first run: a gateway without front ends stays small.
     from fairlead_gateway.ag_ui_view.run import start_run, stream_run  # noqa: PLC0415
 
+    require_scope(request.principal, "session:read")
     request.runtime.nats()
     return stream_run(request, await start_run(request))
 
@@ -36,7 +38,6 @@ RUN = Operation(
     scope="session:write",
     summary="Run a thread of AG-UI: one prompt, and its turn as server-sent events.",
     respond=_run,
-    query=EmptyInput,
     body=RunBody,
     answer=RunEvent,
     errors=(

@@ -1,6 +1,7 @@
 """One log line per request, and a histogram of times by route and status class."""
 
 import logging
+import secrets
 import time
 from typing import Final
 
@@ -8,12 +9,15 @@ from prometheus_client import Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead_schema.identity.principal import Principal
+from fairlead_schema.identity.request_context import CURRENT_REQUEST, parse_request_id
+from fairlead_service.logs import add_fields
 
 log = logging.getLogger(__name__)
 
 UNMATCHED: Final = "unmatched"
 _ROUTE: Final = "fairlead.route"
 _PRINCIPAL: Final = "fairlead.principal"
+REQUEST_ID: Final = b"x-request-id"
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
 REQUEST_SECONDS: Final = Histogram(
@@ -29,9 +33,16 @@ def set_route(scope: Scope, template: str) -> None:
     scope[_ROUTE] = template
 
 
+def route_of(scope: Scope) -> str:
+    """The route template of a request, if one fits."""
+    route: str = scope.get(_ROUTE, UNMATCHED)
+    return route
+
+
 def set_principal(scope: Scope, principal: Principal) -> None:
-    """Record the caller of a request for its log line."""
+    """Record the caller of a request for its log lines."""
     scope[_PRINCIPAL] = principal
+    add_fields(tenant=principal.tenant, principal=principal.name)
 
 
 def principal_of(scope: Scope) -> Principal | None:
@@ -41,7 +52,10 @@ def principal_of(scope: Scope) -> Principal | None:
 
 
 class AccessLog:
-    """Middleware that logs and measures every request. It never logs a query: a token may be there."""
+    """Middleware that logs and measures every request. It never logs a query: a token may be there.
+
+    The answer names the id under which the lines of the request are found, also those of other services.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -51,18 +65,29 @@ class AccessLog:
             await self._app(scope, receive, send)
             return
         started, status = time.perf_counter(), 500
+        request_id = _request_id(scope)
+        # Each request has a task of its own, so nothing has to be set back.
+        CURRENT_REQUEST.set(request_id)
 
         async def send_and_measure(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 _record_time(scope, status, time.perf_counter() - started)
+                headers = [*message.get("headers", ()), (REQUEST_ID, request_id.encode())]
+                message = {**message, "headers": headers}
             await send(message)
 
         try:
             await self._app(scope, receive, send_and_measure)
         finally:
             _log_request(scope, status, time.perf_counter() - started)
+
+
+def _request_id(scope: Scope) -> str:
+    """The id that the caller gave, if lines can hold it, else a new one."""
+    given = next((value for name, value in scope["headers"] if name == REQUEST_ID), b"")
+    return parse_request_id(given.decode("latin-1")) or f"req_{secrets.token_hex(8)}"
 
 
 def _record_time(scope: Scope, status: int, seconds: float) -> None:
@@ -78,7 +103,4 @@ def _log_request(scope: Scope, status: int, seconds: float) -> None:
         "status": status,
         "ms": round(seconds * 1000, 1),
     }
-    principal = principal_of(scope)
-    if principal is not None:
-        extra["principal"] = principal.name
     log.info("request", extra=extra)

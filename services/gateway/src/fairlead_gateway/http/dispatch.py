@@ -24,12 +24,15 @@ from fairlead_gateway.http.request_parser import (
     session_id_of,
 )
 from fairlead_gateway.http.target_session import find_session
+from fairlead_gateway.http.trace_requests import TraceRequests
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import Forbidden, LimitReached, Refused, Unauthorized, WireError
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
 from fairlead_service.audit import audit
+from fairlead_service.logs import add_fields
+from fairlead_service.traces.tracer import is_tracing
 
 CLIENT_CLOSED = 499
 # The caller of an operation that anybody may call.
@@ -50,6 +53,8 @@ def guard_and_log(app: Starlette, rules: OriginRules) -> Starlette:
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_middleware(OriginGuard, rules=rules)
     app.add_middleware(AccessLog)
+    if is_tracing():
+        app.add_middleware(TraceRequests)
     return app
 
 
@@ -60,6 +65,7 @@ async def dispatch(runtime: Runtime, operation: AnyOperation, http: Request) -> 
     target = None
     if operation.in_session:
         at = Address(principal.tenant, session_id_of(http))
+        add_fields(session_id=at.session_id)
         target = TargetSession(at, None) if operation.commands else await find_session(runtime, at)
     try:
         query = query_of(http, operation.query)

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairlead_eventlog.ports import Head
+from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.reads.projection_wait import wait_until_projected
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import Refused, ServiceUnavailable
@@ -103,8 +104,8 @@ class Operation(Generic[Query, Body]):
     """What the caller must be allowed to do; None: anybody may call. A verb has its own scope too."""
     summary: str
     respond: Callable[[ApiRequest[Query, Body]], Awaitable[Response]]
-    query: type[Query]
-    body: type[Body]
+    query: type[Query] = EmptyInput  # type: ignore[assignment] # what `respond` takes
+    body: type[Body] = EmptyInput  # type: ignore[assignment]
     answer: type[BaseModel] | None
     """None: a success has no body, or a body without a schema."""
     status: Literal[200, 202, 204] = 200

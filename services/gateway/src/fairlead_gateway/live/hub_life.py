@@ -17,6 +17,7 @@ from fairlead_schema.delta import Delta
 from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
+from fairlead_service.logs import unbound_context
 from fairlead_service.supervise import cancel_and_wait
 
 log = logging.getLogger(__name__)
@@ -52,8 +53,10 @@ class HubLife(Generic[Item]):
         self._queue: asyncio.Queue[Item] = asyncio.Queue(WAITING_MAX)
         self.error: BaseException | None = None
         """Why the hub has ended, if it has."""
-        self._opening = asyncio.ensure_future(self._listen(tenant, broadcasts))
-        self.working = asyncio.create_task(self._work())
+        # The first client opens the hub, which then works for all of them.
+        context = unbound_context()
+        self._opening = asyncio.create_task(self._listen(tenant, broadcasts), context=context)
+        self.working = asyncio.create_task(self._work(), context=context)
         self.working.add_done_callback(self._end_with)
 
     @property

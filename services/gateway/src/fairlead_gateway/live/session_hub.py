@@ -28,6 +28,7 @@ from fairlead_schema.events import ExecutionClaimed
 from fairlead_schema.raw_records.raw_commit import RawEvent, raw_commit
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
+from fairlead_service.logs import unbound_context
 from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.fold.snapshot import SESSION_FOLD
 
@@ -79,7 +80,7 @@ class SessionHub:
         The first time it asks the owner of the session for the text so far, and waits for the answer.
         """
         if self._asking is None:
-            self._asking = asyncio.create_task(self._begin_fragments())
+            self._asking = asyncio.create_task(self._begin_fragments(), context=unbound_context())
             self._tasks.append(self._asking)
         await asyncio.wait({self._asking})
 
@@ -188,7 +189,7 @@ class SessionHub:
                 member.offer(frame)
 
     def _start(self, source: Coroutine[None, None, None]) -> "asyncio.Task[None]":
-        task = asyncio.create_task(source)
+        task = asyncio.create_task(source, context=unbound_context())
         task.add_done_callback(self._end_with)
         return task
 

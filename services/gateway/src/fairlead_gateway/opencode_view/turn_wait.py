@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Self
 
 from fairlead_eventlog.errors import LogError
+from fairlead_gateway.http.caller import require_scope
 from fairlead_gateway.http.operation import ApiRequest
 from fairlead_gateway.log.commands import send_session_command
 from fairlead_gateway.log.session_state import load_session
@@ -35,8 +36,12 @@ class TurnWait:
 
     @asynccontextmanager
     async def hold(self, message_id: MessageId) -> AsyncIterator[Self]:
-        """Follow the session from now on. Clients that join late are told of the prompt's turn."""
+        """Follow the session from now on. Clients that join late are told of the prompt's turn.
+
+        The answer shows the turn, so the caller must be allowed to read it. Raises Forbidden.
+        """
         request = self._request
+        require_scope(request.principal, "session:read")
         # A wait holds as much of this process as a stream does.
         with request.runtime.limits.open_stream(request.principal.name):
             async with self._hubs.enter(request.runtime, request.tenant) as hub:

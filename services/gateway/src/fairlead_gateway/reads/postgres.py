@@ -1,6 +1,7 @@
 """The read models in Postgres, through a small pool. Raises our errors instead of psycopg's."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
@@ -11,6 +12,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from fairlead_gateway.reads import rows
+from fairlead_gateway.reads.noted_connections import connection_class
 from fairlead_gateway.reads.queries import query
 from fairlead_gateway.reads.read_model import (
     ASKS_MAX,
@@ -33,7 +35,10 @@ from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
+from fairlead_service.postgres_failure import explain_postgres_failure
 from fairlead_service.supervise import cancel_and_wait
+
+log = logging.getLogger(__name__)
 
 PING_INTERVAL_S: Final = 0.5
 PING_TIMEOUT_S: Final = 1.0
@@ -65,6 +70,7 @@ class PostgresReadModel:
         self._timeout_s = timeout_s
         self._pool: Pool | None = None
         self._complaint: str | None = "starting"
+        self._failure: psycopg.Error | None = None
 
     def complaint(self) -> str | None:
         """Why Postgres does not answer now; None if it does."""
@@ -79,7 +85,7 @@ class PostgresReadModel:
         """
         pool = self._pool = AsyncConnectionPool(
             self._dsn,
-            connection_class=psycopg.AsyncConnection[DictRow],
+            connection_class=connection_class(self._note_failure),
             kwargs={"autocommit": True, "row_factory": dict_row, "connect_timeout": 3},
             min_size=1,
             max_size=self._connections_max,
@@ -267,9 +273,11 @@ class PostgresReadModel:
                 cursor = await connection.execute(statement, parameters, prepare=prepare)
                 return await cursor.fetchall()
         except TimeoutError as error:
+            if self._failure is not None:
+                raise ReadsUnavailable(explain_postgres_failure(self._failure)) from error
             raise ReadsUnavailable(f"no answer within {timeout_s} s") from error
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise ReadsUnavailable(str(error).strip() or type(error).__name__) from error
+            raise ReadsUnavailable(explain_postgres_failure(self._failure or error)) from error
         except _NOT_MIGRATED as error:
             raise ReadsUnavailable("the read models are not migrated yet") from error
         except psycopg.errors.InsufficientPrivilege as error:
@@ -277,12 +285,20 @@ class PostgresReadModel:
                 "this role may not read the views: run `fairlead migrate`"
             ) from error
 
+    def _note_failure(self, error: psycopg.Error | None) -> None:
+        self._failure = error
+
     async def _ping(self) -> None:
         while True:
             try:
                 await self._execute(query("ping"), {}, PING_TIMEOUT_S)
                 self._complaint = None
             except ReadsUnavailable as error:
+                if str(error) != self._complaint:
+                    log.warning(
+                        "reads are unavailable until Postgres answers: everything else goes on",
+                        extra={"reason": str(error)},
+                    )
                 self._complaint = str(error)
             await asyncio.sleep(PING_INTERVAL_S)
 

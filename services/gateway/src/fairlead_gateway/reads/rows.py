@@ -38,6 +38,7 @@ def session_from_row(row: Mapping[str, Any]) -> SessionInfo:
                 "title": row["title"],
                 "location": {"directory": row["directory"], "workspace_id": row["workspace_id"]},
                 "subpath": row["subpath"],
+                "pool": row["pool"],
                 "revert": row["revert"],
                 "metadata": row["metadata"] or None,
                 "models": row["models"] or None,

@@ -254,6 +254,7 @@ def _checked_parts(session: SessionSummary) -> Iterator[TransferredSession]:
             through=session.seq,
             directory=session.directory,
             message_ids=tuple(session.message_ids[start : start + CHECKED_IDS_MAX]),
+            **({} if session.pool is None else {"pool": session.pool}),
         )
 
 

@@ -1,5 +1,6 @@
 """Gives the answers of people to the asks of a session and of its sub-agents."""
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from fairlead_gateway.http.caller import require_scope
@@ -56,7 +57,7 @@ async def reply_question(
     request: ApiRequest[Any, Any],
     session_id: SessionId,
     request_id: str,
-    answers: list[list[str]] | None,
+    answers: Sequence[Sequence[str]] | None,
 ) -> None:
     """Answer a question, or dismiss it with None. Raises QuestionNotFound, Conflict."""
     if answers is None:

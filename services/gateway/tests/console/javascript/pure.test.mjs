@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 const load = (name) => import(`${process.env.CONSOLE}/${name}`);
 const { FrameParser, afterRefusal, backoffMs } = await load("sse.js");
-const { parseInline, parseMarkdown, safeTarget, stableEnd } = await load("markdown.js");
+const { namesHost, parseInline, parseMarkdown, safeTarget, stableEnd } = await load("markdown.js");
 const { visibleText } = await load("visible.js");
 const { parsePatch } = await load("diff.js");
 const { sessionRows } = await load("session_rows.js");
@@ -55,6 +55,12 @@ test("only links that a page may open are links, and HTML is text", () => {
   assert.deepEqual(script, { type: "paragraph", inline: [{ type: "text", text: "<script>alert(1)</script><img src=x onerror=alert(1)>" }] });
   const [image] = parseInline("![pixel](https://evil.example/track.gif)");
   assert.equal(image.type, "link");
+});
+
+test("a link hides its host only behind its own name", () => {
+  assert.ok(namesHost("evil.example", "evil.example"));
+  assert.ok(namesHost("https://evil.example/a/path", "evil.example"));
+  for (const words of ["bank.example", "https://bank.example/", "https://k.example@bank.example/", "see k.example", ""]) assert.equal(namesHost(words, "k.example"), false, words);
 });
 
 test("broken and hostile markdown ends, and quickly", () => {

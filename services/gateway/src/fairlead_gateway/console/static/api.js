@@ -9,6 +9,19 @@ export class ApiError extends Error {
 }
 
 let onSignedOut = () => {};
+let ahead = 0;
+
+/** The time of the server: the clock of this computer may be wrong. */
+export function now() {
+  return Date.now() + ahead;
+}
+
+/** Compare the clocks. Below a few seconds an answer may just have been slow. */
+function compareClocks(answer) {
+  const there = Date.parse(answer.headers.get("date") ?? "");
+  const found = there + 500 - Date.now();
+  if (!Number.isNaN(found)) ahead = Math.abs(found) > 5000 ? found : 0;
+}
 
 /** What to do when the server does not know the caller any more. */
 export function whenSignedOut(handler) {
@@ -24,6 +37,7 @@ async function call(method, path, body, { quiet = false } = {}) {
   } catch {
     throw new ApiError(0, { message: "The server cannot be reached. The page tries again by itself." });
   }
+  compareClocks(answer);
   if (answer.status === 401 && !quiet) onSignedOut();
   if (!answer.ok) throw new ApiError(answer.status, await answer.json().catch(() => null));
   if (answer.status === 204 || answer.status === 202) return null;
@@ -72,7 +86,7 @@ const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 /** A new message id, so that a repeated request is the same prompt. */
 export function messageId() {
-  const time = (BigInt(Date.now()) * 4096n + 1n) & 0xffffffffffffn;
+  const time = (BigInt(Math.round(now())) * 4096n + 1n) & 0xffffffffffffn;
   const random = crypto.getRandomValues(new Uint8Array(14));
   return `msg_${time.toString(16).padStart(12, "0")}${[...random].map((byte) => ALPHABET[byte % 62]).join("")}`;
 }

@@ -6,7 +6,7 @@ import { announce, button, fill, h, uniqueId } from "./dom.js";
 export function openDialog(title, build, { kind = "" } = {}) {
   return new Promise((resolve) => {
     const id = uniqueId();
-    const before = document.activeElement;
+    const before = /** @type {HTMLElement} */ (document.activeElement);
     const dialog = h(`dialog.dialog`, { class: kind, "aria-labelledby": id });
     const close = (value) => {
       dialog.close();
@@ -25,7 +25,12 @@ export function openDialog(title, build, { kind = "" } = {}) {
   });
 }
 
-/** Ask for a yes. With `typed`, the person has to type that word. */
+/**
+ * Ask for a yes. With `typed`, the person has to type that word.
+ * @param {string} title
+ * @param {string} text
+ * @param {{yes?: string, danger?: boolean, typed?: string}} [options]
+ */
 export function confirmDialog(title, text, { yes = "Yes", danger = false, typed } = {}) {
   return openDialog(title, (close) => {
     const go = button(yes, { class: danger ? "danger" : "primary", disabled: Boolean(typed), onclick: () => close(true) });
@@ -59,30 +64,39 @@ export function toast(text, kind = "info") {
   setTimeout(() => item.remove(), kind === "error" ? 8000 : 3500);
 }
 
-/** Do something that may fail: the button shows that it works, and a message says why it failed. */
-export async function attempt(element, work) {
+/**
+ * Do something that may fail: the button shows that it works, and a message says why it failed.
+ * With `stay` it goes on to show that until an event takes it away.
+ */
+export async function attempt(element, work, { stay = false } = {}) {
   if (element?.disabled) return undefined;
   if (element) {
     element.disabled = true;
     element.classList.add("pending");
   }
+  let done = false;
   try {
-    return await work();
+    const result = await work();
+    done = true;
+    return result;
   } catch (error) {
     toast(error.message, "error");
     return undefined;
   } finally {
-    if (element) {
-      element.disabled = false;
-      element.classList.remove("pending");
-    }
+    if (element && !(done && stay)) settle(element);
   }
+}
+
+/** The end of a pending action. */
+export function settle(element) {
+  element.disabled = false;
+  element.classList.remove("pending");
 }
 
 /** A menu of actions under a button. */
 export function openMenu(anchor, entries) {
   const menu = h("div.menu", { role: "menu" });
-  const before = document.activeElement;
+  const before = /** @type {HTMLElement} */ (document.activeElement);
   const close = () => {
     menu.remove();
     removeEventListener("pointerdown", outside, true);

@@ -41,7 +41,7 @@ export function fill(element, ...children) {
 
 /** Hide or show an element. */
 export function show(element, shown) {
-  element.hidden = !shown;
+  if (element.hidden === Boolean(shown)) element.hidden = !shown;
 }
 
 let nextId = 0;
@@ -57,32 +57,31 @@ const SVG = "http://www.w3.org/2000/svg";
 // Our own icons on a grid of 16, drawn with strokes.
 const PATHS = {
   sessions: "M2.5 4h11M2.5 8h11M2.5 12h7",
-  inbox: "M2.5 9.5 4 3h8l1.500 6.500v3.500h-11zM2.500 9.500h3.500l1 1.500h2l1-1.500h3.500",
+  inbox: "M2.5 9.5 4 3h8l1.5 6.5v3.5h-11zM2.5 9.5h3.5l1 1.5h2l1-1.5h3.5",
   ops: "M8 2v3M8 11v3M2 8h3M11 8h3M8 5a3 3 0 1 0 0 6a3 3 0 1 0 0-6",
-  search: "M7 2.500a4.500 4.500 0 1 0 0 9a4.500 4.500 0 1 0 0-9M10.500 10.500 14 14",
+  search: "M7 2.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0-9M10.5 10.5 14 14",
   plus: "M8 3v10M3 8h10",
-  send: "M8 13V3M3.500 7.500 8 3l4.500 4.500",
+  send: "M8 13V3M3.5 7.5 8 3l4.5 4.5",
   stop: "M4 4h8v8H4z",
-  play: "M5 3.500v9l7-4.500z",
-  check: "m3 8.500 3.500 3.500L13 4.500",
+  play: "M5 3.5v9l7-4.5z",
+  check: "m3 8.5 3.5 3.5L13 4.5",
   cross: "M4 4l8 8M12 4l-8 8",
-  chevron: "m6 3.500 4.500 4.500L6 12.500",
-  down: "M8 3v10M3.500 8.500 8 13l4.500-4.500",
+  chevron: "m6 3.5 4.5 4.5L6 12.5",
+  down: "M8 3v10M3.5 8.5 8 13l4.5-4.5",
   copy: "M6 6h7v7H6zM3 10V3h7",
-  clock: "M8 2a6 6 0 1 0 0 12A6 6 0 1 0 8 2M8 5v3.500l2.500 1.500",
-  moon: "M13 9.500A5.500 5.500 0 0 1 6.500 3a5.500 5.500 0 1 0 6.500 6.500",
-  sun: "M8 5.500a2.500 2.500 0 1 0 0 5a2.500 2.500 0 1 0 0-5M8 1.500v1.500M8 13v1.500M1.500 8H3M13 8h1.500M3.500 3.500l1 1M11.500 11.500l1 1M3.500 12.500l1-1M11.500 4.500l1-1",
-  more: "M3.500 7.300v1.400M8 7.300v1.400M12.500 7.300v1.400",
+  moon: "M13 9.5A5.5 5.5 0 0 1 6.5 3a5.5 5.5 0 1 0 6.5 6.5",
+  more: "M3.5 7.3v1.4M8 7.3v1.4M12.5 7.3v1.4",
   back: "M10 3 5 8l5 5",
-  tool: "M10 2.500a3.500 3.500 0 0 0-3.200 4.900L2.500 11.700l1.800 1.800 4.300-4.300A3.500 3.500 0 0 0 13.300 5L11 7 9 5l2-2.300a3.500 3.500 0 0 0-1-.2",
+  fold: "M8 1.5v4M5.5 3.5 8 6l2.5-2.5M8 14.5v-4M5.5 12.5 8 10l2.5 2.5M2.5 8h11",
+  tool: "M10 2.5a3.5 3.5 0 0 0-3.2 4.9L2.5 11.7l1.8 1.8 4.3-4.3A3.5 3.5 0 0 0 13.3 5L11 7 9 5l2-2.3a3.5 3.5 0 0 0-1-.2",
   file: "M4 2h5l3 3v9H4zM9 2v3h3",
-  bolt: "M9 1.500 3.500 9H8l-1 5.500L12.500 7H8z",
-  warning: "M8 2 1.500 13.500h13zM8 6.500v3.500M8 12h.01",
-  side: "M2.500 3h11v10h-11zM10 3v10",
-  edit: "M3 13l.7-3L10.500 3.200l2.300 2.300L6 12.300z",
-  branch: "M4.500 2v12M4.500 8c5 0 7-1 7-4",
-  key: "M10.500 2.500a3 3 0 1 0 0 6a3 3 0 1 0 0-6M8.300 7.700 3 13M4.500 11.500 6 13",
-  user: "M8 2.500a2.500 2.500 0 1 0 0 5a2.500 2.500 0 1 0 0-5M3 13.500c.5-3 2.500-4 5-4s4.500 1 5 4",
+  bolt: "M9 1.5 3.5 9H8l-1 5.5L12.5 7H8z",
+  warning: "M8 2 1.5 13.5h13zM8 6.5v3.5M8 12h.01",
+  side: "M2.5 3h11v10h-11zM10 3v10",
+  edit: "M3 13l.7-3L10.5 3.2l2.3 2.3L6 12.3z",
+  branch: "M4.5 2v12M4.5 8c5 0 7-1 7-4",
+  key: "M10.5 2.5a3 3 0 1 0 0 6a3 3 0 1 0 0-6M8.3 7.7 3 13M4.5 11.5 6 13",
+  user: "M8 2.5a2.5 2.5 0 1 0 0 5a2.5 2.5 0 1 0 0-5M3 13.5c.5-3 2.5-4 5-4s4.5 1 5 4",
 };
 
 /** One of our icons. It says nothing to screen readers: the button around it has the words. */
@@ -106,7 +105,7 @@ export function button(words, attributes, iconName) {
 
 /** Whether the person types into a field now. */
 export function isTyping() {
-  const active = document.activeElement;
+  const active = /** @type {HTMLElement} */ (document.activeElement);
   return Boolean(active && (active.matches("input, textarea, select") || active.isContentEditable));
 }
 

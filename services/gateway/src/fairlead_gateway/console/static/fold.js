@@ -4,12 +4,38 @@
 // is keyed by its message, so that an event which the state has already changes nothing.
 
 /** @typedef {{id: string, type: string, data: any, durable?: {seq: number}, metadata?: any}} Envelope */
+/** @typedef {{id: string, type: string, time: {created: number, completed?: number}, content?: any[], [field: string]: any}} Item */
+/** @typedef {{kind: "permission" | "question", request: any, time?: number}} Ask */
+/**
+ * @typedef {object} SessionState
+ * @property {string} id
+ * @property {number} seq the last durable event that it shows
+ * @property {Item[]} items
+ * @property {Map<string, number>} places of items, by their ids
+ * @property {any[]} inbox
+ * @property {any[]} shells
+ * @property {Ask[]} asks
+ * @property {any[] | null} todos
+ * @property {{seq: number, type: string, data: any, by?: string}[]} events the newest ones
+ * @property {Map<string, {text: string, received: number, cut: boolean}>} blocks texts that are live
+ * @property {Map<string, string>} outputs of calls that run
+ * @property {any} profile
+ * @property {string | null} openStep
+ * @property {{reason: string, detail?: string, wakeAt?: number} | null} rest
+ * @property {boolean} compacting
+ * @property {string | null} gone
+ * @property {boolean} reload
+ */
 
 const PREFIX = "session.next.";
 const EVENTS_KEPT = 400;
 const OUTPUT_KEPT = 64 * 1024;
 
-/** The state before the first event. */
+/**
+ * The state before the first event.
+ * @param {string} id
+ * @returns {SessionState}
+ */
 export function emptySession(id) {
   return {
     id,
@@ -32,7 +58,12 @@ export function emptySession(id) {
   };
 }
 
-/** The state after more events. `changed` holds the ids of the items that look different now. */
+/**
+ * The state after more events. `changed` holds the ids of the items that look different now.
+ * @param {SessionState} state
+ * @param {Envelope[]} envelopes
+ * @returns {{state: SessionState, changed: Set<string>}}
+ */
 export function fold(state, envelopes) {
   const next = new Draft(state);
   for (const envelope of envelopes) next.take(envelope);
@@ -361,7 +392,7 @@ const HANDLERS = {
   },
   "interrupt.requested": (d, data, e) => {
     const by = e.metadata?.by;
-    d.note(e, "interrupt", `${data.declined ? "Stopped: a call was declined" : "Interrupted"}${by ? ` · ${by}` : ""}`);
+    d.note(e, "interrupt", `${data.declined ? `Stopped: ${data.declined}` : "Interrupted"}${by ? ` · ${by}` : ""}`);
   },
   "resume.requested": (d, _data, e) => d.note(e, "info", `Resumed${e.metadata?.by ? ` · ${e.metadata.by}` : ""}`),
   "compaction.requested": (d) => {

@@ -8,6 +8,7 @@ const READ_AGAIN_MS = 200;
 /** The read models may be behind the stream: what changed is looked at again after these pauses. */
 const SECOND_LOOK_MS = 1500;
 const ACTIVE_LOOK_MS = 10_000;
+const AFTER_FAILURE_MS = 3000;
 const IDS_MAX = 100;
 const ASK_EVENTS = new Set(["permission.v2.asked", "permission.v2.replied", "question.v2.asked", "question.v2.replied", "question.v2.rejected"]);
 
@@ -24,6 +25,8 @@ export class Live extends EventTarget {
     this.later = new Map();
     this.second = new Set();
     this.told = new Map();
+    /** @type {(() => Set<string>) | undefined} */
+    this.shownIds = undefined;
   }
 
   start() {
@@ -94,6 +97,8 @@ export class Live extends EventTarget {
   }
 
   lookAtActive() {
+    // Nobody looks, and the stream may rest: the title still says what waits.
+    if (document.hidden) this.refreshCounts();
     for (const [id, session] of this.sessions) if (["running", "queued", "waiting", "retrying"].includes(session.status.state) && this.isShown(id)) this.dirty.add(id);
     this.readSoon();
   }
@@ -103,13 +108,14 @@ export class Live extends EventTarget {
     return this.shownIds?.().has(id) ?? false;
   }
 
-  readSoon() {
+  readSoon(pause = READ_AGAIN_MS) {
     if (this.timer || !this.dirty.size) return;
-    this.timer = setTimeout(() => this.readDirty(), READ_AGAIN_MS);
+    this.timer = setTimeout(() => this.readDirty(), pause);
   }
 
   async readDirty() {
     const ids = [...this.dirty].slice(0, IDS_MAX);
+    let pause = READ_AGAIN_MS;
     for (const id of ids) {
       this.dirty.delete(id);
       clearTimeout(this.later.get(id));
@@ -124,9 +130,10 @@ export class Live extends EventTarget {
       await this.refreshCounts();
     } catch {
       for (const id of ids) this.dirty.add(id);
+      pause = AFTER_FAILURE_MS;
     }
     this.timer = 0;
-    this.readSoon();
+    this.readSoon(pause);
   }
 
   lookAgain(id) {

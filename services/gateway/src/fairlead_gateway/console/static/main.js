@@ -1,8 +1,9 @@
 // Starts the page: who is here, which view the address names, the keys, the colours.
 
-import { get, quietGet, remove, whenSignedOut } from "./api.js";
+import { get, now, quietGet, remove, whenSignedOut } from "./api.js";
 import { announce, button, fill, h, icon, isTyping } from "./dom.js";
 import { openDialog, openMenu, toast } from "./dialog.js";
+import { formatDuration } from "./format.js";
 import { Live } from "./live.js";
 import { openPalette } from "./palette.js";
 import "./views/asks.js";
@@ -11,11 +12,27 @@ import "./views/ops.js";
 import "./views/session.js";
 import "./views/sessions.js";
 
+/**
+ * @typedef {object} App what every view gets
+ * @property {Live} live
+ * @property {{name: string, tenant: string, scopes: string[]} | null} principal
+ * @property {any[]} agents
+ * @property {any[]} models
+ * @property {(path: string, options?: {replace?: boolean}) => void} go
+ * @property {(scope: string) => boolean} may
+ * @property {string} [title]
+ * @property {(title: string) => void} [setTitle]
+ * @property {() => void} [newSession]
+ * @property {any} [listed] how the list of sessions was left
+ */
+
 const live = new Live();
+/** @type {App} */
 const app = { live, principal: null, agents: [], models: [], go, may: (scope) => app.principal?.scopes.includes(scope) ?? false };
 const main = document.getElementById("main");
 let view;
 
+/** @type {[RegExp, string, string][]} */
 const ROUTES = [
   [/^\/$/, "fl-sessions", "Sessions"],
   [/^\/s\/([^/]+)$/, "fl-session", "Session"],
@@ -41,11 +58,13 @@ function route() {
     else link.removeAttribute("aria-current");
   }
   document.body.classList.toggle("signed-out", tag === "fl-login");
+  /** @type {any} */
   const next = document.createElement(tag);
   next.app = app;
   next.params = match.slice(1).map(decodeURIComponent);
   view = next;
   fill(main, next);
+  if (!main.contains(document.activeElement)) main.focus({ preventScroll: true });
   announce(title);
 }
 
@@ -56,6 +75,10 @@ function setTitle(title) {
 }
 app.setTitle = setTitle;
 
+/**
+ * @param {string} path
+ * @returns {[string[], string, string]}
+ */
 function findRoute(path) {
   for (const [pattern, tag, title] of ROUTES) {
     const match = pattern.exec(path);
@@ -66,10 +89,10 @@ function findRoute(path) {
 }
 
 document.addEventListener("click", (event) => {
-  const link = event.target.closest?.("a[href]");
+  const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
   const path = link.getAttribute("href");
-  if (!path.startsWith("/") || link.target) return;
+  if (!path.startsWith("/") || link.hasAttribute("target")) return;
   event.preventDefault();
   go(path);
 });
@@ -77,13 +100,14 @@ addEventListener("popstate", route);
 
 // Keys -----------------------------------------------------------------------------------------
 
+/** @type {Record<string, [string, () => void]>} */
 const GLOBAL_KEYS = {
   "/": ["Search", () => view.search?.() ?? palette()],
-  "?": ["All keys", showKeys],
+  n: ["New session", () => newSession()],
   g: ["Sessions", () => go("/")],
   i: ["Inbox", () => go("/asks")],
-  n: ["New session", () => newSession()],
   t: ["Light or dark", () => toggleTheme()],
+  "?": ["All keys", showKeys],
 };
 
 document.addEventListener("keydown", (event) => {
@@ -94,6 +118,9 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open], .menu")) return;
   if (isTyping() && event.key !== "Escape") return;
+  // Enter on a button or a link is theirs. A key that is held down answers one ask, not the next one too.
+  if (event.key === "Enter" && document.activeElement.closest("a, button, summary")) return;
+  if (event.repeat && !"jk".includes(event.key)) return;
   const [, run] = view?.keys?.[event.key] ?? GLOBAL_KEYS[event.key] ?? [];
   if (!run) return;
   event.preventDefault();
@@ -113,12 +140,8 @@ function showKeys() {
 function palette() {
   if (document.querySelector("dialog[open]")) return;
   const actions = [
-    { words: "New session", hint: "n", run: () => newSession() },
-    { words: "Sessions", hint: "g", run: () => go("/") },
-    { words: "Inbox", hint: "i", run: () => go("/asks") },
+    ...Object.entries(GLOBAL_KEYS).slice(1).map(([hint, [words, run]]) => ({ words, hint, run })),
     app.may("ops") && { words: "Operations", run: () => go("/ops") },
-    { words: "Light or dark", hint: "t", run: toggleTheme },
-    { words: "All keys", hint: "?", run: showKeys },
     { words: "Sign out", run: signOut },
     ...(view.actions?.() ?? []),
   ].filter(Boolean);
@@ -135,17 +158,11 @@ app.newSession = newSession;
 // Colours --------------------------------------------------------------------------------------
 
 function toggleTheme() {
-  const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  setTheme(dark ? "light" : "dark");
+  const { dataset } = document.documentElement;
+  const dark = dataset.theme ? dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("fairlead-theme", dataset.theme);
 }
-
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  localStorage.setItem("fairlead-theme", theme);
-}
-
-const chosen = localStorage.getItem("fairlead-theme");
-if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
 
 // The head of the page -------------------------------------------------------------------------
 
@@ -156,7 +173,7 @@ function drawHead() {
   badge.hidden = asks === 0;
   badge.setAttribute("aria-label", `${asks} waiting`);
   setTitle(app.title ?? "Sessions");
-  document.querySelector('nav a[href="/ops"]').hidden = !app.may("ops");
+  document.querySelector('nav a[href="/ops"]').toggleAttribute("hidden", !app.may("ops"));
   const where = document.getElementById("connection");
   const words = { live: "Live", waiting: "Connecting…", "sign-in": "Signed out", forbidden: "Not allowed" }[live.connection] ?? "Offline";
   fill(where, h("span.dot", { class: live.connection === "live" ? "run still" : "later" }), h("span.wide", words));
@@ -195,9 +212,11 @@ async function start() {
     return undefined;
   }
   drawTools();
+  const wrong = now() - Date.now();
+  if (Math.abs(wrong) > 60_000) toast(`The clock of this computer is ${formatDuration(Math.abs(wrong))} ${wrong < 0 ? "ahead" : "behind"}. The page uses the time of the server.`);
   for (const name of ["connection", "counts", "asks"]) live.addEventListener(name, drawHead);
   live.addEventListener("connection", () => live.connection === "sign-in" && location.assign(`/login?next=${encodeURIComponent(location.pathname)}`));
-  setInterval(() => view?.tick?.(Date.now()), 1000);
+  setInterval(() => view?.tick?.(now()), 1000);
   live.start();
   drawHead();
   route();

@@ -142,6 +142,11 @@ export function safeTarget(target) {
   }
 }
 
+/** Whether the words of a link name its host themselves. A part of them is not enough: "bank.example" holds "k.example". */
+export function namesHost(words, host) {
+  return words === host || safeTarget(words)?.host === host;
+}
+
 /** Where the last block of a growing text begins: everything before it stays as it is. */
 export function stableEnd(text, from) {
   let stable = from;

@@ -1,6 +1,6 @@
 // The palette: every session and every action, by a few letters.
 
-import { get } from "./api.js";
+import { get, now } from "./api.js";
 import { fill, h } from "./dom.js";
 import { openDialog } from "./dialog.js";
 import { shortPath, stateTone, stateWords } from "./format.js";
@@ -51,10 +51,9 @@ export function openPalette({ actions, live, go }) {
       if (!entries.length) fill(list, h("p.empty", "Nothing fits. Type a part of a title."));
     };
     const update = () => {
-      const now = Date.now();
       const sessions = [...live.sessions.values()].map((session) => ({
         words: session.title,
-        hint: `${stateWords(session.status, now)} · ${shortPath(session.location.directory)}`,
+        hint: `${stateWords(session.status, now())} · ${shortPath(session.location.directory)}`,
         tone: stateTone(session.status),
         run: () => go(`/s/${session.id}`),
       }));

@@ -1,10 +1,12 @@
 // Shows markdown as elements. What is hidden in a link is shown, and nothing is loaded from elsewhere.
 
+import { attempt } from "./dialog.js";
 import { button, h } from "./dom.js";
-import { parseMarkdown, stableEnd } from "./markdown.js";
+import { namesHost, parseMarkdown, stableEnd } from "./markdown.js";
 
 const SHOWN_MAX = 60_000;
 const TAIL_MAX = 4000;
+const LONG = 20_000;
 
 /** The elements of a markdown text. A very long text is cut, with a button for the rest. */
 export function prose(text) {
@@ -52,7 +54,15 @@ export class GrowingProse {
     this.stable = 0;
   }
 
+  /** The text has ended. True if what stands here is what `prose` would make of it, or nearly so in a very long one. */
+  finish(text) {
+    if (this.text !== text || (this.cut && text.length < LONG)) return false;
+    this.element.classList.remove("live");
+    return true;
+  }
+
   update(text) {
+    this.text = text;
     if (text.length < this.stable) {
       this.stable = 0;
       this.element.replaceChildren(this.tail);
@@ -65,6 +75,7 @@ export class GrowingProse {
     let open = text.slice(this.stable);
     // A paragraph without an end is shown in parts, so that a new word never costs the whole of it.
     while (open.length > TAIL_MAX && !/^ {0,3}(`{3}|~{3})/.test(open)) {
+      this.cut = true;
       const cut = open.lastIndexOf(" ", TAIL_MAX / 2) + 1 || TAIL_MAX / 2;
       for (const block of blocks(parseMarkdown(open.slice(0, cut)))) this.tail.before(block);
       this.stable += cut;
@@ -110,11 +121,13 @@ export function copyButton(read, words = "Copy") {
   const element = button(words, {
     quiet: true,
     class: "copy",
-    onclick: async () => {
+    onclick: () => attempt(null, async () => {
+      // Browsers have a clipboard for pages of this computer and over TLS alone.
+      if (!navigator.clipboard) throw new Error("This page may not copy: open it over HTTPS, or select the text.");
       await navigator.clipboard.writeText(read());
       element.classList.add("done");
       setTimeout(() => element.classList.remove("done"), 1200);
-    },
+    }),
   }, "copy");
   return element;
 }
@@ -141,6 +154,6 @@ function inline(pieces) {
 function linkElement(piece) {
   const words = inline(piece.inline);
   const shown = piece.inline.map((part) => part.text ?? "").join("");
-  const names = shown.includes(piece.host) ? null : h("span.target", ` (${piece.host})`);
+  const names = namesHost(shown, piece.host) ? null : h("span.target", ` (${piece.host})`);
   return h("a", { href: piece.target, title: piece.target, target: "_blank", rel: "noopener noreferrer nofollow" }, h("bdi", words), names);
 }

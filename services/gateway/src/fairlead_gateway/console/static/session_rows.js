@@ -35,7 +35,11 @@ export function sessionRows(sessions, filter, grouped) {
     return rows;
   }
   const groups = new Map();
-  for (const session of rest) groups.set(session.location.directory, [...(groups.get(session.location.directory) ?? []), session]);
+  for (const session of rest) {
+    const { directory } = session.location;
+    if (!groups.has(directory)) groups.set(directory, []);
+    groups.get(directory).push(session);
+  }
   for (const [directory, members] of groups) rows.push({ key: `head ${directory}`, head: directory, count: members.length }, ...members.map(row));
   return rows;
 }

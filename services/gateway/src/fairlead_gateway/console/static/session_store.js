@@ -2,7 +2,7 @@
 
 import { get, sessionPath } from "./api.js";
 import { emptySession, fold, fromMessages, prependMessages, reconnected } from "./fold.js";
-import { StreamClient } from "./sse.js";
+import { StreamClient, backoffMs } from "./sse.js";
 
 /** A session with fewer events is read from its beginning: then every separator is there too. */
 const WHOLE_LOG_MAX = 3000;
@@ -10,10 +10,34 @@ const PAGE = 100;
 const HIDDEN_BATCH_MS = 500;
 
 export class SessionStore {
+  /**
+   * @param {import("./main.js").App} app
+   * @param {string} id
+   * @param {(changed?: Set<string>) => void} onChange
+   */
   constructor(app, id, onChange) {
-    Object.assign(this, { app, id, onChange, ready: false, connection: "waiting", broken: "", explain: null, info: null, log: null, childAsks: [] });
+    this.app = app;
+    this.id = id;
+    this.onChange = onChange;
+    /** @type {string | null} */
+    this.older = null;
+    this.ready = false;
+    this.connection = "waiting";
+    this.broken = "";
+    /** @type {any} */
+    this.explain = null;
+    /** @type {any} */
+    this.info = null;
+    /** @type {string | null} */
+    this.log = null;
+    this.childAsks = [];
+    /** @type {import("./fold.js").SessionState} */
     this.state = emptySession(id);
+    /** @type {import("./fold.js").Envelope[]} */
     this.queue = [];
+    /** @type {string[]} */
+    this.askOrder = [];
+    this.onLive = (event) => this.hear(event.detail);
   }
 
   async start() {
@@ -27,12 +51,12 @@ export class SessionStore {
       if (this.stopped) return;
       this.connection = error.status === 404 ? "gone" : error.status === 403 ? "forbidden" : "waiting";
       this.ready = true;
+      this.problem = error.message;
       this.retryAt = Date.now() + 2000;
       this.onChange();
       if (this.connection === "waiting" && error.status !== 401) setTimeout(() => this.stopped || this.start(), 2000);
       return;
     }
-    this.onLive = (event) => this.hear(event.detail);
     this.app.live.addEventListener("event", this.onLive);
     this.app.live.put((await get(`/api/session/overview?ids=${encodeURIComponent(this.id)}`).catch(() => ({ data: [] }))).data);
     this.refreshExplain();
@@ -67,11 +91,13 @@ export class SessionStore {
     });
   }
 
-  /** The cursor does not count any more: the log was restored, or the session is another one. */
+  /** The cursor does not count any more: the log was restored, or the session is another one. All is read anew. */
   startAgain() {
+    this.client?.stop();
     this.log = null;
     this.queue = [];
-    this.state = emptySession(this.id);
+    this.renewals = (this.renewals ?? 0) + 1;
+    setTimeout(() => this.stopped || this.start(), backoffMs(this.renewals, 0));
   }
 
   stop() {
@@ -92,6 +118,7 @@ export class SessionStore {
     if (state === "live") {
       this.flush();
       this.ready = true;
+      this.renewals = 0;
     }
     if (state === "gone") this.ready = true;
     this.onChange();
@@ -159,23 +186,39 @@ export class SessionStore {
     }, 150);
   }
 
+  /** What waits, in the order in which it came: a key must never answer something that just moved up. */
   allAsks() {
-    return [...this.state.asks, ...this.childAsks];
+    const place = (ask) => (this.askOrder.indexOf(ask.request.id) + 1 || Infinity);
+    const asks = [...this.state.asks, ...this.childAsks].sort((a, b) => Math.sign(place(a) - place(b)) || 0);
+    this.askOrder = asks.map((ask) => ask.request.id);
+    return asks;
   }
 
   async loadOlder() {
     if (!this.older || this.loading) return;
     this.loading = true;
+    this.onChange();
     try {
       const page = await get(sessionPath(this.id, `/message?limit=${PAGE}&cursor=${encodeURIComponent(this.older)}`));
       this.older = page.data.length === PAGE ? page.cursor.next : null;
       this.flush();
       this.state = prependMessages(this.state, page.data.toReversed());
-      this.onChange();
     } catch {
       // The next scroll tries again.
     }
     this.loading = false;
+    this.onChange();
+  }
+
+  /** Whether the session is not there, or not for this person. */
+  isLost() {
+    return Boolean(this.state.gone) || ["gone", "forbidden"].includes(this.connection);
+  }
+
+  /** The log says it, if the page has all of it. */
+  isArchived() {
+    const whole = this.state.events[0]?.seq === 1 || this.state.profile.archived;
+    return Boolean(whole ? this.state.profile.archived : this.info?.time.archived);
   }
 
   /** The state in a word. The log knows before the read models do. */

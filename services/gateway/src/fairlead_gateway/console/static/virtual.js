@@ -1,6 +1,8 @@
 // A list that has elements only for what is in sight. Items may differ in height, and may grow.
 
 const AROUND_PX = 900;
+/** How many elements outside of sight a frame makes. */
+const FRESH_MAX = 3;
 
 /** Where each item begins, and after the last one where it ends. Pure. */
 export function offsetsOf(heights) {
@@ -35,8 +37,21 @@ function lastAtMost(offsets, height) {
  * answers false if the element has to be made anew. `guess(item)` is a height before it is known.
  */
 export class VirtualList {
+  keyOf;
+  render;
+  updateElement;
+  guess;
+  stick;
+  onTop;
+  onPin;
+
+  /**
+   * @param {{keyOf: (item: any) => string, render: (item: any) => HTMLElement, update?: (element: any, item: any) => boolean,
+   *   guess: (item: any) => number, stick?: boolean, role?: string, label?: string, onTop?: () => void}} options
+   */
   constructor({ keyOf, render, update, guess, stick = false, role = "list", label, onTop }) {
     Object.assign(this, { keyOf, render, updateElement: update, guess, stick, onTop });
+    /** @type {any[]} */
     this.items = [];
     this.heights = new Map();
     this.shown = new Map();
@@ -64,7 +79,10 @@ export class VirtualList {
 
   /** Show other items. `changed` are keys of items that look different. */
   set(items, changed) {
-    if (items !== this.items) this.offsets = null;
+    if (items !== this.items) {
+      if (this.offsets && !this.pinned && this.element.scrollTop > 0) this.kept ??= this.findAnchor(this.element.scrollTop);
+      this.offsets = null;
+    }
     this.items = items;
     if (changed) for (const key of changed) this.versions.set(key, (this.versions.get(key) ?? 0) + 1);
     this.layout(changed);
@@ -105,84 +123,118 @@ export class VirtualList {
       this.onPin?.(this.pinned);
     }
     if (view.scrollTop < 400) this.onTop?.();
-    if (!this.frame) this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      this.layout();
-    });
+    this.layoutSoon();
   }
 
   onResize(entries) {
     let moved = false;
     for (const { target, borderBoxSize } of entries) {
-      const key = target.dataset?.key;
       if (target === this.element) moved = true;
-      else if (key !== undefined) {
-        const height = borderBoxSize[0].blockSize;
-        const before = this.heights.get(key);
-        if (!height || Math.abs((before ?? -1) - height) <= 0.5) continue;
-        this.heights.set(key, height);
-        if (before === undefined && Math.abs(target.guessed - height) <= 0.5) continue;
-        this.offsets = null;
-        moved = true;
-      }
+      else if (target.dataset.key !== undefined && this.note(target.dataset.key, borderBoxSize[0].blockSize)) moved = true;
     }
     if (moved) this.layout();
+  }
+
+  /** Note the height of an item. True if places change with it. */
+  note(key, height) {
+    const place = this.placeOf?.get(key);
+    const known = this.heights.get(key);
+    if (!height || Math.abs((known ?? -1) - height) <= 0.5) return false;
+    this.heights.set(key, height);
+    const before = place === undefined || !this.offsets ? -1 : this.offsets[place + 1] - this.offsets[place];
+    if (Math.abs(before - height) <= 0.5) return false;
+    this.stale = true;
+    return true;
+  }
+
+  /** Where each item is. What is in sight stays where it is when heights above it change. */
+  measure() {
+    if (this.offsets && !this.stale) return;
+    this.stale = false;
+    this.offsets = offsetsOf(this.items.map((item) => this.heightOf(item)));
+    if (this.placed === this.items) return;
+    this.placed = this.items;
+    this.placeOf = new Map(this.items.map((item, place) => [this.keyOf(item), place]));
+  }
+
+  /** The first item in sight, and how far it is scrolled out. */
+  findAnchor(top) {
+    const item = this.items[Math.min(visibleRange(this.offsets, top, top).first, this.items.length - 1)];
+    const key = item === undefined ? undefined : this.keyOf(item);
+    return { key, past: top - (this.offsets[this.placeOf.get(key)] ?? 0) };
   }
 
   layout(changed) {
     const view = this.element;
     if (!view.isConnected) return;
-    const anchor = this.pinned ? null : this.findAnchor();
-    this.offsets ??= offsetsOf(this.items.map((item) => this.heightOf(item)));
     const height = view.clientHeight;
     let top = view.scrollTop;
+    const anchor = this.pinned ? null : this.kept ?? (this.offsets && top > 0 ? this.findAnchor(top) : null);
+    this.kept = null;
+    this.measure();
+    if (anchor && this.placeOf.has(anchor.key)) top = this.offsets[this.placeOf.get(anchor.key)] + anchor.past;
     if (this.pinned) top = Math.max(0, this.offsets.at(-1) - height);
-    const range = visibleRange(this.offsets, top - AROUND_PX, top + height + AROUND_PX);
-    this.place(range, changed);
-    if (this.pinned) view.scrollTop = view.scrollHeight;
-    else if (anchor) {
-      const shift = anchor.element.isConnected ? anchor.element.getBoundingClientRect().top - anchor.top : 0;
-      if (Math.abs(shift) > 0.5) view.scrollTop += shift;
+    const fresh = this.place(this.affordable(top, height), changed);
+    // One look at the new elements: the page is laid out once for all of them.
+    let grown = false;
+    for (const key of changed ?? []) if (this.shown.has(key)) fresh.push(this.shown.get(key));
+    for (const element of fresh) if (this.note(element.dataset.key, element.getBoundingClientRect().height)) grown = true;
+    if (grown) {
+      const kept = this.pinned ? null : this.findAnchor(top);
+      this.measure();
+      if (kept && this.placeOf.has(kept.key)) top = this.offsets[this.placeOf.get(kept.key)] + kept.past;
+      this.pad();
     }
+    if (this.pinned) view.scrollTop = view.scrollHeight;
+    else if (Math.abs(top - view.scrollTop) > 0.5) view.scrollTop = top;
     this.expected = view.scrollTop;
   }
 
-  /** The first element in sight: it must not move when others change. */
-  findAnchor() {
-    const edge = this.element.getBoundingClientRect().top;
-    for (const element of this.shown.values()) {
-      const box = element.getBoundingClientRect();
-      if (box.bottom > edge) return { element, top: box.top };
-    }
-    return null;
+  /** The items in sight, and around them as many as a frame can afford: the next frame makes more. */
+  affordable(top, height) {
+    const { offsets } = this;
+    const wanted = visibleRange(offsets, top - AROUND_PX, top + height + AROUND_PX);
+    let { first, last } = visibleRange(offsets, top, top + height);
+    let rest = FRESH_MAX;
+    const costs = (place) => (this.shown.has(this.keyOf(this.items[place])) ? 0 : 1);
+    while (last < wanted.last && (rest -= costs(last)) >= 0) last += 1;
+    while (first > wanted.first && (rest -= costs(first - 1)) >= 0) first -= 1;
+    if (first > wanted.first || last < wanted.last) this.layoutSoon();
+    return { first, last };
   }
 
-  place({ first, last, above, below }, changed) {
+  layoutSoon() {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.layout();
+    });
+  }
+
+  /** Make, change, move and remove elements. Answers the new ones. */
+  place({ first, last }, changed) {
     const wanted = new Map();
     for (let at = first; at < last; at += 1) wanted.set(this.keyOf(this.items[at]), this.items[at]);
     for (const [key, element] of this.shown) {
       if (wanted.has(key)) continue;
-      // A field that somebody types into stays.
-      if (element.contains(document.activeElement) && element !== document.activeElement) this.inner.focus();
-      this.sizes.unobserve(element);
-      element.remove();
-      this.shown.delete(key);
+      // The focus goes to the list instead of nowhere.
+      if (element.contains(document.activeElement)) this.element.focus({ preventScroll: true });
+      this.drop(element);
     }
     let previous = this.before;
     const ordered = new Map();
+    const fresh = [];
     for (const [key, item] of wanted) {
       let element = this.shown.get(key);
       const version = this.versions.get(key) ?? 0;
       if (element && element.version !== version && !(this.updateElement?.(element, item) ?? false)) {
-        this.sizes.unobserve(element);
-        element.remove();
+        this.drop(element);
         element = undefined;
       }
       if (!element) {
         element = this.render(item);
         element.dataset.key = key;
-        element.guessed = this.heightOf(item);
         this.sizes.observe(element);
+        fresh.push(element);
       }
       element.version = version;
       if (previous.nextSibling !== element) previous.after(element);
@@ -190,7 +242,20 @@ export class VirtualList {
       ordered.set(key, element);
     }
     this.shown = ordered;
-    this.before.style.height = `${above}px`;
-    this.after.style.height = `${below}px`;
+    this.range = { first, last };
+    this.pad();
+    return fresh;
+  }
+
+  drop(element) {
+    this.sizes.unobserve(element);
+    element.remove();
+  }
+
+  /** The space of the items that have no elements. */
+  pad() {
+    const { first, last } = this.range;
+    this.before.style.height = `${this.offsets[first]}px`;
+    this.after.style.height = `${this.offsets.at(-1) - this.offsets[last]}px`;
   }
 }

@@ -5,7 +5,6 @@ from typing import Final
 
 from starlette.responses import Response
 
-from fairlead_gateway.http.caller import require_scope
 from fairlead_gateway.http.operation import AnyOperation, ApiRequest
 from fairlead_gateway.http.request_parser import (
     PERMISSION_ID,
@@ -13,8 +12,6 @@ from fairlead_gateway.http.request_parser import (
     EmptyInput,
     request_id_of,
 )
-from fairlead_gateway.log.commands import send_session_command
-from fairlead_gateway.opencode_view.present_fields import present
 from fairlead_gateway.opencode_view.routes.view_operation import (
     ViewQuery,
     json_answer,
@@ -23,13 +20,8 @@ from fairlead_gateway.opencode_view.routes.view_operation import (
 from fairlead_gateway.opencode_view.translation.sessions import view_permission, view_question
 from fairlead_gateway.opencode_view.view_hubs import ViewHubs
 from fairlead_gateway.reads.read_model import AskKind
-from fairlead_schema.commands.asks import (
-    AnswersBody,
-    QuestionCommand,
-    ReplyBody,
-    ReplyPermission,
-    ReplyQuestion,
-)
+from fairlead_gateway.turn_view.ask_replies import reply_permission, reply_question
+from fairlead_schema.commands.asks import AnswersBody, ReplyBody
 from fairlead_schema.errors import PermissionNotFound, QuestionNotFound
 from fairlead_schema.ids import SessionId
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
@@ -70,27 +62,21 @@ class AskRoutes:
         return json_answer([view_question(QuestionRequest.model_validate(ask)) for ask in asks])
 
     async def _reply_permission(self, request: ApiRequest[ViewQuery, ReplyBody]) -> Response:
-        if request.body.reply == "always":
-            require_scope(request.principal, "approval:save")
         id_ = request_id_of(request.http, PERMISSION_ID)
         session_id = await self._find(request, "permission", id_)
         if session_id is None:
             raise PermissionNotFound(id_)
-        fields = present(reply=request.body.reply, message=request.body.message)
-        command = ReplyPermission(session_id=session_id, request_id=id_, **fields)
-        await send_session_command(request, "permission.reply", command)
+        await reply_permission(request, session_id, id_, request.body.reply, request.body.message)
         return json_answer(body=True)
 
     async def _answer(self, request: ApiRequest[ViewQuery, AnswersBody]) -> Response:
         id_, session_id = await self._find_question(request)
-        command = ReplyQuestion(session_id=session_id, request_id=id_, answers=request.body.answers)
-        await send_session_command(request, "question.reply", command)
+        await reply_question(request, session_id, id_, request.body.answers)
         return json_answer(body=True)
 
     async def _dismiss(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:
         id_, session_id = await self._find_question(request)
-        command = QuestionCommand(session_id=session_id, request_id=id_)
-        await send_session_command(request, "question.reject", command)
+        await reply_question(request, session_id, id_, None)
         return json_answer(body=True)
 
     async def _find_question(

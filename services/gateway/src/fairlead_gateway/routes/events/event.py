@@ -21,7 +21,6 @@ FOLLOW = Operation(
     summary="Server-sent public events: replay after a sequence, then live.",
     respond=_follow_events,
     query=FollowQuery,
-    body=EmptyInput,
     answer=EventEnvelope,
     errors=(InvalidCursor, CursorExpired, SessionNotFound, ServiceUnavailable),
     media="text/event-stream",

@@ -82,7 +82,6 @@ READ = Operation(
     summary="The public events of a session after a sequence.",
     respond=_read_history,
     query=HistoryQuery,
-    body=EmptyInput,
     answer=HistoryPage,
     errors=(InvalidCursor, CursorExpired, SessionNotFound, ServiceUnavailable),
 )

@@ -58,7 +58,6 @@ FOLLOW = Operation(
     summary="Server-sent live events of all sessions: no replay, no cursor.",
     respond=_follow_all,
     query=LiveQuery,
-    body=EmptyInput,
     answer=EventEnvelope,
     errors=(LimitReached, ServiceUnavailable),
     media="text/event-stream",

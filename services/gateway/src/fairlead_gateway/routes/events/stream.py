@@ -21,7 +21,6 @@ FOLLOW = Operation(
     summary="Server-sent durable events with their seq as id, interleaved with live deltas.",
     respond=_follow_stream,
     query=FollowQuery,
-    body=EmptyInput,
     answer=EventEnvelope,
     errors=(InvalidCursor, CursorExpired, SessionNotFound, ServiceUnavailable),
     media="text/event-stream",

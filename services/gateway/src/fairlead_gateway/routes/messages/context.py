@@ -31,8 +31,6 @@ READ = Operation(
     scope="session:read",
     summary="The messages from the newest compaction on.",
     respond=_read_context,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=ContextAnswer,
     errors=(SessionNotFound, ServiceUnavailable),
 )

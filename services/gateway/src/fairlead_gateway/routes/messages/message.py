@@ -32,8 +32,6 @@ READ = Operation(
     scope="session:read",
     summary="One message of a session.",
     respond=_read_message,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=MessageAnswer,
     errors=(SessionNotFound, MessageNotFound, ServiceUnavailable),
 )

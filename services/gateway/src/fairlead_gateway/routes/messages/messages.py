@@ -98,7 +98,6 @@ LIST = Operation(
     summary="The messages of a session, in pages.",
     respond=_list,
     query=MessagesQuery,
-    body=EmptyInput,
     answer=MessagePage,
     errors=(InvalidCursor, SessionNotFound, ServiceUnavailable),
 )

@@ -35,7 +35,6 @@ ADMIT = Operation(
     scope="session:write",
     summary="Admit one prompt; an exact retry gets the same receipt.",
     respond=_admit,
-    query=EmptyInput,
     body=PromptBody,
     answer=ReceiptAnswer,
     commands=True,

@@ -29,7 +29,6 @@ SHELL = Operation(
     scope="session:write",
     summary="Run a command of a person at the next safe boundary; an exact retry gets the same receipt.",
     respond=_request_shell,
-    query=EmptyInput,
     body=ShellBody,
     answer=ShellAnswer,
     commands=True,

@@ -25,7 +25,6 @@ SKILL = Operation(
     scope="session:write",
     summary="Put the instructions of a skill into the session; an exact retry gets the same receipt.",
     respond=_load_skill,
-    query=EmptyInput,
     body=SkillBody,
     answer=ReceiptAnswer,
     commands=True,

@@ -50,7 +50,6 @@ LIST = Operation(
     summary="What people approved for always in a project.",
     respond=_list,
     query=SavedQuery,
-    body=EmptyInput,
     answer=SavedAnswer,
     errors=(ServiceUnavailable,),
 )
@@ -63,7 +62,6 @@ REMOVE = Operation(
     summary="Remove one approval; an unknown one is already removed.",
     respond=_remove,
     query=LocationQuery,
-    body=EmptyInput,
     answer=None,
     status=204,
     errors=(ServiceUnavailable,),

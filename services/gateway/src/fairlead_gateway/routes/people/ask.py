@@ -78,8 +78,6 @@ LIST = Operation(
     scope="session:read",
     summary="Permission requests and questions of every session, newest first, with their sessions.",
     respond=_list,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=AsksAnswer,
     errors=(ServiceUnavailable,),
 )

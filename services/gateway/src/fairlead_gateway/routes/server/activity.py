@@ -42,7 +42,6 @@ READ = Operation(
     summary="How many turns began since a time, and what they used.",
     respond=_read,
     query=ActivityQuery,
-    body=EmptyInput,
     answer=ActivityAnswer,
     errors=(ServiceUnavailable,),
 )

@@ -191,7 +191,6 @@ AGENTS = Operation(
     summary="The configured agents.",
     respond=_agents,
     query=LocationQuery,
-    body=EmptyInput,
     answer=AgentsAnswer,
 )
 
@@ -203,6 +202,5 @@ MODELS = Operation(
     summary="The configured models.",
     respond=_models,
     query=LocationQuery,
-    body=EmptyInput,
     answer=ModelsAnswer,
 )

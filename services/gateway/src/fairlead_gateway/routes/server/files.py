@@ -139,7 +139,6 @@ LIST = Operation(
     summary="The entries of a directory of the location.",
     respond=_list,
     query=ListFilesQuery,
-    body=EmptyInput,
     answer=FilesAnswer,
     errors=_ERRORS,
 )
@@ -152,7 +151,6 @@ FIND = Operation(
     summary="The files and directories of the location that fit some letters, the best first.",
     respond=_find,
     query=FindFilesQuery,
-    body=EmptyInput,
     answer=FilesAnswer,
     errors=_ERRORS,
 )
@@ -165,7 +163,6 @@ READ = Operation(
     summary="One file of the location.",
     respond=_read,
     query=_AgentQuery,
-    body=EmptyInput,
     answer=None,
     errors=(*_ERRORS, PayloadTooLarge),
     media="application/octet-stream",

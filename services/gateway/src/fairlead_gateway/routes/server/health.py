@@ -25,7 +25,5 @@ READ = Operation(
     scope=None,
     summary="Whether this server answers.",
     respond=_read_health,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=HealthAnswer,
 )

@@ -52,6 +52,5 @@ READ = Operation(
     summary="The selected location and its project.",
     respond=_read_location,
     query=LocationQuery,
-    body=EmptyInput,
     answer=LocationInfo,
 )

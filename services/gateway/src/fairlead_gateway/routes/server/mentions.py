@@ -94,7 +94,6 @@ COMMANDS = Operation(
     summary="The slash commands: configured ones, and skills of the location with a slash.",
     respond=_commands,
     query=LocationQuery,
-    body=EmptyInput,
     answer=CommandsAnswer,
     errors=(Forbidden, ServiceUnavailable),
 )
@@ -107,7 +106,6 @@ SKILLS = Operation(
     summary="The skills of the location, with their content.",
     respond=_skills,
     query=LocationQuery,
-    body=EmptyInput,
     answer=SkillsAnswer,
     errors=(Forbidden, ServiceUnavailable),
 )
@@ -120,6 +118,5 @@ REFERENCES = Operation(
     summary="The configured references.",
     respond=_references,
     query=LocationQuery,
-    body=EmptyInput,
     answer=ReferencesAnswer,
 )

@@ -58,6 +58,8 @@ class Operations(Model):
 
     version: str
     log_level: int | None = None
+    metrics_url: str | None = None
+    """Where the operator of this installation looks at metrics."""
     services: tuple[ServiceInstance, ...]
     streams: tuple[StreamState, ...]
     shards: tuple[ShardState, ...]
@@ -82,6 +84,7 @@ async def _read(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     data = Operations(
         version=version("fairlead-service"),
         log_level=request.runtime.nats().status.current.level,
+        metrics_url=request.runtime.settings.metrics_url or None,
         services=report.services,
         streams=tuple(one for one in report.streams if not one.name.startswith("LOG-")),
         shards=tuple(
@@ -132,8 +135,6 @@ READ = Operation(
     scope="ops",
     summary="Services, shards and their lag, streams, dead letters, broken and recovered sessions.",
     respond=_read,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=OperationsAnswer,
     errors=(ServiceUnavailable,),
 )

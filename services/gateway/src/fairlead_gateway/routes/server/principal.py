@@ -45,7 +45,5 @@ READ = Operation(
     scope="session:read",
     summary="The caller: its name, its tenant and its scopes.",
     respond=_read,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=PrincipalAnswer,
 )

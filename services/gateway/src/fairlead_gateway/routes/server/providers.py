@@ -63,7 +63,6 @@ LIST = Operation(
     summary="The configured providers.",
     respond=_list,
     query=LocationQuery,
-    body=EmptyInput,
     answer=ProvidersAnswer,
 )
 
@@ -75,7 +74,6 @@ READ = Operation(
     summary="One configured provider.",
     respond=_read,
     query=LocationQuery,
-    body=EmptyInput,
     answer=ProviderAnswer,
     errors=(ProviderNotFound,),
 )

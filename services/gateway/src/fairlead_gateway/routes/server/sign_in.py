@@ -108,8 +108,6 @@ METHODS = Operation(
     scope=None,
     summary="How a person can sign in with a browser.",
     respond=_methods,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=MethodsAnswer,
 )
 
@@ -120,7 +118,6 @@ SIGN_IN = Operation(
     scope=None,
     summary="Sign a browser in: the answer sets a sealed cookie for the own pages.",
     respond=_sign_in,
-    query=EmptyInput,
     body=SignInBody,
     answer=PrincipalAnswer,
     errors=(Unauthorized, Forbidden, InvalidRequest),
@@ -133,8 +130,6 @@ SIGN_OUT = Operation(
     scope=None,
     summary="Sign a browser out: the answer removes its cookie.",
     respond=_sign_out,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=None,
     status=204,
     errors=(Forbidden,),

@@ -41,8 +41,6 @@ READ = Operation(
     scope="session:read",
     summary="The quotas of the tenant and of the caller, and what is used of each.",
     respond=_read_usage,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=TenantUsageAnswer,
     errors=(ServiceUnavailable,),
 )

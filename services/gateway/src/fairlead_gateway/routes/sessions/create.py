@@ -35,7 +35,6 @@ CREATE = Operation(
     scope="session:write",
     summary="Create a session; an id that exists gives the session that has it.",
     respond=_create,
-    query=EmptyInput,
     body=CreateSession,
     answer=SessionAnswer,
     errors=(ProviderNotFound, PayloadTooLarge, LimitReached, ServiceUnavailable),

@@ -49,8 +49,6 @@ READ = Operation(
     scope="session:read",
     summary="The context epoch in force: its baseline, its sources, and where it began.",
     respond=_read_epoch,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=EpochAnswer,
     errors=(SessionNotFound, ServiceUnavailable),
 )

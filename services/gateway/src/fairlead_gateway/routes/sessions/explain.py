@@ -61,8 +61,6 @@ READ = Operation(
     scope="session:read",
     summary="Why the session moves or does not, in one sentence and as values.",
     respond=_explain_session,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=ExplainAnswer,
     # The look-up of the session fails for an unreadable log, and this route must explain that.
     commands=True,

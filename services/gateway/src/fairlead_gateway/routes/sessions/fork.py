@@ -63,7 +63,6 @@ FORK = Operation(
     scope="session:write",
     summary="A new session that begins with a copy of this one, up to a message.",
     respond=_fork,
-    query=EmptyInput,
     body=ForkBody,
     answer=SessionAnswer,
     commands=True,
@@ -85,7 +84,6 @@ CHILDREN = Operation(
     summary="The sessions of the sub-agents of a session, in pages.",
     respond=_children,
     query=ChildrenQuery,
-    body=EmptyInput,
     answer=SessionPage,
     errors=(InvalidCursor, SessionNotFound, ServiceUnavailable),
 )

@@ -19,10 +19,10 @@ from fairlead_schema.errors import (
 
 
 async def _move(request: ApiRequest[EmptyInput, MoveBody]) -> Response:
-    # An ingest of an earlier release does not know the field, and a plain move does not need it.
-    with_changes = {"move_changes": True} if request.body.move_changes else {}
+    # An ingest of an earlier release does not know the other fields, and a plain move needs none.
     command = MoveSession(
-        session_id=request.at.session_id, location=request.body.location, **with_changes
+        session_id=request.at.session_id,
+        **{name: value for name, value in request.body if value},
     )
     reached = await send_command(request, "session.move", command, CommandAnswer[MoveReached])
     if command.move_changes and reached.request is not None:
@@ -49,10 +49,9 @@ MOVE = Operation(
     method="POST",
     path="/api/session/{sessionID}/move",
     scope="session:write",
-    summary="Work in another location from here on; what runs at the old one is interrupted. "
+    summary="Work in another location or pool from here on; what runs at the old one is interrupted. "
     "With `moveChanges` uncommitted changes come along.",
     respond=_move,
-    query=EmptyInput,
     body=MoveBody,
     answer=None,
     status=204,

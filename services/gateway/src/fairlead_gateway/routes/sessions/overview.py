@@ -104,7 +104,6 @@ LIST = Operation(
     summary="Sessions with their states, in pages or by their ids.",
     respond=_list,
     query=OverviewQuery,
-    body=EmptyInput,
     answer=OverviewPage,
     errors=(InvalidCursor, ServiceUnavailable),
 )
@@ -116,8 +115,6 @@ COUNT = Operation(
     scope="session:read",
     summary="How many sessions run, wait for people or are broken.",
     respond=_count,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=CountsAnswer,
     errors=(ServiceUnavailable,),
 )

@@ -35,8 +35,6 @@ def plain_command(
         scope="session:write",
         summary=summary,
         respond=respond,
-        query=EmptyInput,
-        body=EmptyInput,
         answer=None,
         status=status,
         commands=True,

@@ -20,8 +20,8 @@ from fairlead_schema.errors import (
     ServiceUnavailable,
     SessionNotFound,
 )
-from fairlead_schema.events.revert import RevertState
 from fairlead_schema.model import Model
+from fairlead_schema.session_values.revert_state import RevertState
 from fairlead_session.state.session import Session
 
 _ERRORS = (SessionNotFound, Conflict, RevertRefused, ServiceUnavailable)
@@ -66,7 +66,6 @@ STAGE = Operation(
     scope="session:write",
     summary="Stop the work, go back to a message, and change the files of later steps back.",
     respond=_stage,
-    query=EmptyInput,
     body=StageBody,
     answer=StageAnswer,
     commands=True,
@@ -80,8 +79,6 @@ CLEAR = Operation(
     scope="session:write",
     summary="Undo the staged revert: the files are again as they were before it.",
     respond=_clear,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=None,
     status=204,
     commands=True,

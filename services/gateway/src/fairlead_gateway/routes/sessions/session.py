@@ -63,8 +63,6 @@ READ = Operation(
     scope="session:read",
     summary="One session.",
     respond=_read_session,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=SessionAnswer,
     errors=(SessionNotFound, ServiceUnavailable),
 )
@@ -76,7 +74,6 @@ DESCRIBE = Operation(
     scope="session:write",
     summary="Name the session, and note metadata; a null removes its key, and other keys stay.",
     respond=_describe_session,
-    query=EmptyInput,
     body=DescribeBody,
     answer=SessionAnswer,
     commands=True,

@@ -150,7 +150,6 @@ LIST = Operation(
     summary="Sessions by creation time, in pages.",
     respond=_list,
     query=SessionsQuery,
-    body=EmptyInput,
     answer=SessionPage,
     errors=(InvalidCursor, ServiceUnavailable),
 )
@@ -162,8 +161,6 @@ ACTIVE = Operation(
     scope="session:read",
     summary="The sessions that a runner owns now, or takes next.",
     respond=_active,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=ActiveAnswer,
     errors=(ServiceUnavailable,),
 )

@@ -31,8 +31,6 @@ READ = Operation(
     scope="session:read",
     summary="The session's list of tasks.",
     respond=_read_todos,
-    query=EmptyInput,
-    body=EmptyInput,
     answer=TodoAnswer,
     errors=(SessionNotFound, ServiceUnavailable),
 )

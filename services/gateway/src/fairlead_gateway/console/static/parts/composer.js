@@ -9,9 +9,21 @@ import { visibleText } from "../visible.js";
 
 export class Composer {
   constructor(app, sessionID) {
-    Object.assign(this, { app, sessionID, files: [], delivery: "steer", drafts: `fairlead-draft-${sessionID}` });
+    this.app = app;
+    this.sessionID = sessionID;
+    /** @type {any[]} */
+    this.files = [];
+    this.delivery = "steer";
+    /** What was sent and is not in the log yet. */
+    this.sent = new Map();
+    this.drafts = `fairlead-draft-${sessionID}`;
+    /** @type {(() => void) | undefined} */
+    this.onSent = undefined;
     this.field = h("textarea", { rows: 1, placeholder: "Write to the agent…", "aria-label": "Message", dir: "auto", value: sessionStorage.getItem(this.drafts) ?? "" });
-    this.field.addEventListener("input", () => this.grow());
+    this.field.addEventListener("input", () => {
+      this.attemptId = null;
+      this.grow();
+    });
     this.field.addEventListener("keydown", (event) => this.onKey(event));
     this.field.addEventListener("paste", (event) => this.take(event.clipboardData?.files));
     this.sendButton = button("Send", { class: "primary round", quiet: true, onclick: () => this.send() }, "send");
@@ -32,10 +44,6 @@ export class Composer {
       this.element.classList.remove("dropping");
       this.take(event.dataTransfer?.files);
     });
-    if (!app.may("session:write")) {
-      this.field.disabled = this.sendButton.disabled = true;
-      this.field.placeholder = "You may read this session. The scope session:write lets you write.";
-    }
   }
 
   mode(name, words, title) {
@@ -67,29 +75,39 @@ export class Composer {
     this.profileKey = key;
     const agent = agentPicker(this.app, profile.agent, profile.agent ? null : "agent");
     const model = modelPicker(this.app, profile.model, profile.model ? null : "model");
-    agent.addEventListener("change", () => attempt(agent, () => post(sessionPath(this.sessionID, "/agent"), { agent: agent.value })));
-    model.addEventListener("change", () => attempt(model, () => post(sessionPath(this.sessionID, "/model"), { model: modelOf(model.value) })));
+    // The pickers show what the log says, so a choice that failed goes back.
+    const choose = (element, path, body) => element.addEventListener("change", async () => {
+      await attempt(element, () => post(sessionPath(this.sessionID, path), body()));
+      this.profileKey = null;
+    });
+    choose(agent, "/agent", () => ({ agent: agent.value }));
+    choose(model, "/model", () => ({ model: modelOf(model.value) }));
     fill(this.pickers, agent, model);
   }
 
-  setState({ inbox, shells, working, archived }) {
+  /** `closed` says why nobody can write here; null where they can. `has(id)` whether the log has a prompt. */
+  setState({ inbox, shells, working, closed, has }) {
     show(this.modes, working);
     this.working = working;
-    if (archived) this.field.placeholder = "The session is archived. Take it out of the archive to go on.";
-    const key = JSON.stringify([inbox, shells]);
+    this.field.disabled = closed !== null;
+    this.sendButton.disabled = closed !== null || this.sendButton.classList.contains("pending");
+    this.field.placeholder = closed ?? "Write to the agent…";
+    for (const id of this.sent.keys()) if (has(id)) this.sent.delete(id);
+    const key = JSON.stringify([inbox, shells, [...this.sent]]);
     if (key === this.inboxKey) return;
     this.inboxKey = key;
-    fill(this.pending, inbox.map((input) => this.pendingItem(input)), shells.map((shell) => h("li.pending-input", h("span.chip.small", "command"), h("code.grow", visibleText(oneLine(shell.command))))));
+    const sent = [...this.sent.values()].map((text) => h("li.pending-input.on-its-way", h("span.chip.small", "on its way"), h("bdi.grow", visibleText(oneLine(text)))));
+    fill(this.pending, inbox.map((input) => this.pendingItem(input)), sent, shells.map((shell) => h("li.pending-input", h("span.chip.small", "command"), h("code.grow", visibleText(oneLine(shell.command))))));
   }
 
   pendingItem(input) {
     const path = sessionPath(this.sessionID, `/input/${input.id}`);
     const edit = button("Edit", { quiet: true, onclick: async () => {
       const text = await askText("Edit the pending input", { value: input.prompt.text, multiline: true });
-      if (text !== undefined) attempt(edit, () => patch(path, { prompt: { ...pickPrompt(input.prompt), text } }));
+      if (text?.trim()) attempt(edit, () => patch(path, { prompt: { ...pickPrompt(input.prompt), text } }), { stay: true });
     } }, "edit");
-    const cancel = button("Cancel", { quiet: true, onclick: () => attempt(cancel, () => remove(path)) }, "cross");
-    const now = button("Steer now", { class: "small", onclick: () => attempt(now, () => patch(path, { delivery: "steer" })) });
+    const cancel = button("Cancel", { quiet: true, onclick: () => attempt(cancel, () => remove(path), { stay: true }) }, "cross");
+    const now = button("Steer now", { class: "small", onclick: () => attempt(now, () => patch(path, { delivery: "steer" }), { stay: true }) });
     return h("li.pending-input", { "data-input": input.id }, h("span.chip.small", input.delivery), h("bdi.grow", visibleText(oneLine(input.prompt.text))), input.delivery === "queue" ? now : null, edit, cancel);
   }
 
@@ -118,7 +136,7 @@ export class Composer {
 
   async send() {
     const text = this.field.value;
-    if (!text.trim() && !this.files.length) return;
+    if (this.field.disabled || (!text.trim() && !this.files.length)) return;
     if (this.files.some((file) => file.state === "uploading")) {
       toast("An attachment is still on its way.");
       return;
@@ -128,6 +146,7 @@ export class Composer {
     const files = this.files.map(({ uri, name }) => ({ uri, name }));
     const sent = await attempt(this.sendButton, () => post(sessionPath(this.sessionID, "/prompt"), { id: this.attemptId, prompt: { text, ...(files.length && { files }) }, delivery: this.working ? this.delivery : "steer" }).then(() => true));
     if (!sent) return;
+    this.sent.set(this.attemptId, text);
     this.attemptId = null;
     this.files = [];
     this.drawFiles();

@@ -1,6 +1,6 @@
 // The side of a session: why it moves or does not, what the model is told, the log, tasks, and use.
 
-import { get, sessionPath } from "../api.js";
+import { get, now, sessionPath } from "../api.js";
 import { attempt } from "../dialog.js";
 import { button, fill, h, icon } from "../dom.js";
 import { formatAgo, formatClock, formatCost, formatCount, formatDate, formatDuration, promptTokens, totalTokens } from "../format.js";
@@ -11,7 +11,12 @@ const TABS = ["Explain", "Context", "Events", "Todos", "Usage"];
 
 export class SidePanel {
   constructor(app, sessionID, read) {
-    Object.assign(this, { app, sessionID, read, tab: localStorage.getItem("fairlead-tab") ?? "Explain", eventFilter: "" });
+    this.app = app;
+    this.sessionID = sessionID;
+    this.read = read;
+    this.tab = localStorage.getItem("fairlead-tab") ?? "Explain";
+    this.eventFilter = "";
+    this.eventFoot = h("div");
     this.tabs = h("div.tabs", { role: "tablist", "aria-label": "About the session" }, TABS.map((name) =>
       h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "side-panel", onclick: () => this.select(name) }, name)));
     this.tabs.addEventListener("keydown", (event) => this.onKey(event));
@@ -55,14 +60,16 @@ export class SidePanel {
       fill(this.panel, h("p.dim", "Reading the log…"));
       return;
     }
-    const rows = [["State", `${explain.state} (${explain.code})`], ["Since", explain.since ? `${formatDate(explain.since)} (${formatAgo(explain.since, Date.now())})` : null], ["Next", explain.next], ["Owner", explain.owner], ["Last approved by", explain.approved_by]];
+    const rows = [["State", `${explain.state} (${explain.code})`], ["Since", explain.since ? `${formatDate(explain.since)} (${formatAgo(explain.since, now())})` : null], ["Next", explain.next], ["Owner", explain.owner], ["Generation", explain.generation ? String(explain.generation) : null], ["Last approved by", explain.approved_by]];
     fill(this.panel, h("p.sentence", visibleText(explain.reason)), h("dl.facts", rows.filter(([, value]) => value).map(([name, value]) => [h("dt", name), h("dd", visibleText(value))])),
       explain.waiting_on?.length ? h("h3", "It waits for") : null, explain.waiting_on?.length ? h("ul.bare", explain.waiting_on.map((item) => h("li", h("span.chip.small", item.kind), " ", item.kind === "session" ? h("a", { href: `/s/${item.id}` }, visibleText(item.what)) : visibleText(item.what)))) : null,
       h("p.dim.small", copyButton(() => `curl -H "Authorization: Bearer $FAIRLEAD_TOKEN" ${location.origin}${sessionPath(this.sessionID, "/explain")}`, "Copy as curl"), "Copy as curl"));
   }
 
   async drawContext(state) {
-    if (!this.epoch) {
+    const age = state.items.filter((item) => item.type === "system" || item.type === "compaction").length;
+    if (!this.epoch || this.epochAge !== age) {
+      this.epochAge = age;
       fill(this.panel, h("p.dim", "Reading the context…"));
       this.epoch = await get(sessionPath(this.sessionID, "/epoch")).then((answer) => answer.data).catch((error) => ({ error: error.message, baseline: [] }));
       if (this.tab !== "Context") return;
@@ -95,11 +102,16 @@ export class SidePanel {
       this.eventList = h("div.events");
       fill(this.panel, field, h("p.dim.small", "The newest events first, as the log has them. ", copyButton(() => `curl -H "Authorization: Bearer $FAIRLEAD_TOKEN" '${location.origin}${sessionPath(this.sessionID, `/history?after=${Math.max(0, this.read().state.seq - 50)}`)}'`, "Copy as curl"), "Copy as curl"), this.eventList);
     }
-    fill(this.eventList, shown.map((event) => {
-      const details = h("details.event", { ontoggle: () => details.open && !details.filled && (details.filled = details.append(plain(visibleText(JSON.stringify(event.data, null, 2).slice(0, 40_000)))) ?? true) },
-        h("summary", h("span.number", String(event.seq)), h("code", event.type.replace("session.next.", "")), event.by ? h("span.dim", event.by) : null, h("time.dim", formatClock(event.data.timestamp))));
-      return details;
-    }), shown.length ? null : h("p.dim", "No event fits."), this.olderButton(all));
+    // An event never changes, so its row stays: open, if somebody opened it.
+    const rows = new Map(shown.map((event) => [event.seq, this.eventRows?.get(event.seq) ?? eventRow(event)]));
+    for (const [seq, row] of this.eventRows ?? []) if (!rows.has(seq)) row.remove();
+    this.eventRows = rows;
+    let place = this.eventList.firstChild;
+    for (const row of rows.values()) {
+      if (row === place) place = place.nextSibling;
+      else this.eventList.insertBefore(row, place);
+    }
+    this.eventList.append(fill(this.eventFoot, shown.length ? null : h("p.dim", "No event fits."), this.olderButton(all)));
   }
 
   /** Events from before the page was opened come from the history. */
@@ -143,6 +155,14 @@ export class SidePanel {
       budget?.cost ? meter(`Budget: ${formatCost(cost)} of ${formatCost(budget.cost)}`, cost / budget.cost) : null,
       h("h3", "Tokens per turn"), turns.length ? chart(turns) : h("p.dim", "No turn has ended yet."));
   }
+}
+
+function eventRow(event) {
+  const open = () => {
+    if (row.open && row.childElementCount < 2) row.append(plain(visibleText(JSON.stringify(event.data, null, 2).slice(0, 40_000))));
+  };
+  const row = h("details.event", { ontoggle: open }, h("summary", h("span.number", String(event.seq)), h("code", event.type.replace("session.next.", "")), event.by ? h("span.dim", event.by) : null, h("time.dim", { title: formatDate(event.data.timestamp) }, formatClock(event.data.timestamp))));
+  return row;
 }
 
 function meter(words, share) {

@@ -28,18 +28,27 @@ export function callSummary(block, live) {
 
 export class ToolCard {
   constructor(app, sessionID) {
-    Object.assign(this, { app, sessionID, opened: null });
+    this.app = app;
+    this.sessionID = sessionID;
+    this.opened = null;
+    this.live = this.output = this.waits = undefined;
+    /** @type {any} */
+    this.block = null;
     this.summary = h("summary");
     this.body = h("div.tool-body");
     this.element = h("details.tool", { ontoggle: () => this.drawBody() }, this.summary, this.body);
   }
 
   update(block, { live, output, waits }) {
-    Object.assign(this, { block, live, output });
+    const same = block === this.block && live === this.live && waits === this.waits;
+    if (same && output === this.output) return;
+    Object.assign(this, { block, live, output, waits });
     const { status } = block.state;
-    const shown = `${status} ${live?.length ?? 0} ${output?.length ?? 0} ${waits}`;
-    if (shown === this.shown) return;
-    this.shown = shown;
+    // Only more output: everything else stays, and so does what somebody reads in it.
+    if (same && this.tail?.isConnected) {
+      this.tail.update(output);
+      return;
+    }
     const took = block.time.completed ? formatDuration(block.time.completed - (block.time.ran ?? block.time.created)) : "";
     const words = waits ? "waiting for you" : WORDS[status];
     fill(this.summary,
@@ -55,11 +64,12 @@ export class ToolCard {
   drawBody() {
     if (!this.element.open) return;
     const { state } = this.block;
+    this.tail = this.output && state.status === "running" ? liveOutput(this.output) : null;
     fill(this.body,
       inputView(this.block),
       state.structured?.files?.length ? state.structured.files.map((file) => fileView(file)) : null,
       state.status === "error" ? h("div.error", plain(visibleText(state.error.message))) : null,
-      this.output && state.status === "running" ? h("div.output.live", plain(this.output)) : null,
+      this.tail,
       this.block.name === "task" ? this.childView() : null,
       this.contentView());
   }
@@ -91,6 +101,18 @@ export class ToolCard {
     }).catch(() => {});
     return place;
   }
+}
+
+/** What a command writes while it runs. It stays at the end unless somebody scrolled. */
+function liveOutput(text) {
+  const place = h("pre.output.plain.live", { tabindex: "0" }, text);
+  place.update = (more) => {
+    const atEnd = place.scrollTop + place.clientHeight >= place.scrollHeight - 30;
+    place.textContent = more;
+    if (atEnd) place.scrollTop = place.scrollHeight;
+  };
+  requestAnimationFrame(() => (place.scrollTop = place.scrollHeight));
+  return place;
 }
 
 function changes(block) {

@@ -145,8 +145,8 @@ class TextView {
     if (block.text) {
       if (this.final === block.text) return;
       this.final = block.text;
+      if (!this.growing?.finish(block.text)) this.element.replaceChildren(prose(block.text));
       this.growing = null;
-      this.element.replaceChildren(prose(block.text));
     } else if (live !== undefined && open) {
       if (!this.growing) {
         this.growing = new GrowingProse();

@@ -1,17 +1,22 @@
 // The inbox of people: every permission and question of every session, newest first.
 
+import { now } from "../api.js";
 import { fill, h, show } from "../dom.js";
 import { formatAgo, formatDate, shortPath } from "../format.js";
 import { AskList } from "../parts/ask.js";
 import { visibleText } from "../visible.js";
 
 class AsksView extends HTMLElement {
+  /** @type {import("../main.js").App} */
+  app;
+
   connectedCallback() {
     const { live } = this.app;
     this.place = h("div.asks");
     this.empty = h("div.empty", { hidden: true }, h("h2", "Nothing waits for you"), h("p", "When an agent needs a permission or has a question, it stands here, in every open page at once."));
     this.asks = new AskList(this.app, this.place);
-    this.selected = 0;
+    this.selected = null;
+    this.at = 0;
     this.keys = {
       j: ["Next ask", () => this.move(1)],
       k: ["Ask before", () => this.move(-1)],
@@ -35,7 +40,9 @@ class AsksView extends HTMLElement {
   draw() {
     const asks = [...this.app.live.asks].sort((a, b) => b.askedAt - a.askedAt);
     this.list = asks;
-    this.selected = Math.min(this.selected, Math.max(0, asks.length - 1));
+    // What is chosen stays chosen when another ask comes: a key must never answer something else.
+    if (!this.current()) this.selected = asks[Math.max(0, Math.min(this.at, asks.length - 1))]?.request.id;
+    this.at = asks.indexOf(this.current());
     this.asks.set(asks, (ask) => this.context(ask));
     show(this.empty, !asks.length);
     this.heading.textContent = asks.length ? `${asks.length} waiting` : "";
@@ -46,35 +53,38 @@ class AsksView extends HTMLElement {
     const where = h("span.ask-context",
       h("a", { href: `/s/${ask.request.sessionID}` }, h("bdi", visibleText(ask.title))),
       h("span.dim", [ask.agent, shortPath(visibleText(ask.directory))].filter(Boolean).join(" · ")),
-      h("time.dim", { title: formatDate(ask.askedAt) }, formatAgo(ask.askedAt, Date.now())),
-      ask.expiresAt ? h("span.expiry", `expires ${formatAgo(ask.expiresAt, Date.now())}`) : null);
+      h("time.dim", { title: formatDate(ask.askedAt), "data-at": ask.askedAt }, formatAgo(ask.askedAt, now())),
+      ask.expiresAt ? h("time.expiry", { title: formatDate(ask.expiresAt), "data-at": ask.expiresAt, "data-words": "expires " }, `expires ${formatAgo(ask.expiresAt, now())}`) : null);
     return [where, ask.lastWords ? h("blockquote.words", visibleText(ask.lastWords)) : null];
   }
 
   current() {
-    return this.list?.[this.selected];
+    return this.list?.find((ask) => ask.request.id === this.selected);
   }
 
   mark() {
-    [...this.place.children].forEach((card, at) => card.classList.toggle("chosen", at === this.selected));
+    for (const card of this.place.children) card.classList.toggle("chosen", card === this.card());
   }
 
   move(step) {
     if (!this.list?.length) return;
-    this.selected = Math.max(0, Math.min(this.list.length - 1, this.selected + step));
+    this.at = Math.max(0, Math.min(this.list.length - 1, this.at + step));
+    this.selected = this.list[this.at].request.id;
     this.mark();
-    this.place.children[this.selected]?.scrollIntoView({ block: "nearest" });
+    this.card()?.scrollIntoView({ block: "nearest" });
+  }
+
+  card() {
+    return this.asks.cards.get(this.selected);
   }
 
   choose(what) {
-    this.place.children[this.selected]?.choose[what]?.click();
+    this.card()?.choose[what]?.click();
   }
 
   tick(now) {
     if (now % 10_000 >= 1000) return;
-    [...this.place.querySelectorAll("time")].forEach((time, at) => {
-      if (this.list?.[at]) time.textContent = formatAgo(this.list[at].askedAt, now);
-    });
+    for (const time of this.place.querySelectorAll("time")) time.textContent = `${time.dataset.words ?? ""}${formatAgo(Number(time.dataset.at), now)}`;
   }
 }
 

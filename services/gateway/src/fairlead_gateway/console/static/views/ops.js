@@ -1,6 +1,6 @@
 // Operations: services, shards and their lag, queues, dead letters, broken sessions.
 
-import { get } from "../api.js";
+import { get, now } from "../api.js";
 import { fill, h } from "../dom.js";
 import { formatAgo, formatBytes, formatCount, formatDate } from "../format.js";
 import { plain } from "../prose.js";
@@ -36,13 +36,13 @@ class OpsView extends HTMLElement {
     const lag = data.shards.reduce((sum, shard) => sum + Math.max(0, shard.head - shard.projected), 0);
     fill(this.body,
       h("dl.totals.big", tile("services", data.services.length), tile("commits behind", lag, lag > 100 ? "bad" : ""), tile("wakes queued", queue(data, "WAKES")), tile("tool calls queued", queue(data, "TOOLS")), tile("dead letters", queue(data, "DEAD"), queue(data, "DEAD") ? "bad" : ""), tile("broken sessions", data.broken.length, data.broken.length ? "bad" : "")),
-      h("section", h("h2", "Services"), data.services.length ? table(["Service", "Instance", "Version", "Started", "Requests"], data.services.map((one) => [one.name, h("code", one.id), one.version, one.started ? formatAgo(one.started, Date.now()) : "", formatCount(one.requests ?? 0)])) : h("p.dim", "No service answers.")),
+      h("section", h("h2", "Services"), data.services.length ? table(["Service", "Instance", "Version", "Started", "Requests"], data.services.map((one) => [one.name, h("code", one.id), one.version, one.started ? formatAgo(one.started, now()) : "", one.requests ? formatCount(one.requests) : ""])) : h("p.dim", "No service answers.")),
       h("section", h("h2", "Log"), h("div.shards", data.shards.map(shardTile))),
       h("section", h("h2", "Streams and queues"), table(["Stream", "What it holds", "Messages", "Size", "Consumers"], data.streams.map((one) => [h("code", one.name), one.description, formatCount(one.messages), formatBytes(one.bytes), String(one.consumers)]))),
-      h("section", h("h2", "Dead letters"), data.deadLetters.length ? data.deadLetters.map((letter) => h("details.part", { "data-key": letter.seq, open: open.has(String(letter.seq)) }, h("summary", h("time.dim", { title: formatDate(letter.time) }, formatAgo(letter.time, Date.now())), h("code", visibleText(letter.subject)), h("span.bad-text.grow", visibleText(letter.reason.slice(0, 200)))), plain(visibleText(letter.payload)))) : h("p.dim", "None: every message could be handled.")),
-      h("section", h("h2", "Broken sessions"), data.broken.length ? table(["Session", "When", "Why"], data.broken.map((one) => [h("a", { href: `/s/${one.sessionID}` }, h("code", one.sessionID)), formatAgo(one.time, Date.now()), visibleText(one.reason.slice(0, 300))])) : h("p.dim", "None.")),
-      h("section", h("h2", "Recent recoveries"), data.recoveries.length ? table(["When", "Session", "What"], data.recoveries.map((one) => [formatAgo(one.time, Date.now()), h("a", { href: `/s/${one.sessionID}` }, h("code", one.sessionID)), `${one.action}: ${visibleText(one.detail.slice(0, 200))}`])) : h("p.dim", "None: no runner died in the middle of a turn.")),
-      h("p.dim.small", "Metrics for Prometheus are on the operations port of each service, at ", h("code", "/metrics"), "."));
+      h("section", h("h2", "Dead letters"), data.deadLetters.length ? data.deadLetters.map((letter) => h("details.part", { "data-key": letter.seq, open: open.has(String(letter.seq)) }, h("summary", h("time.dim", { title: formatDate(letter.time) }, formatAgo(letter.time, now())), h("code", visibleText(letter.subject)), h("span.bad-text.grow", visibleText(letter.reason.slice(0, 200)))), plain(visibleText(letter.payload)))) : h("p.dim", "None: every message could be handled.")),
+      h("section", h("h2", "Broken sessions"), data.broken.length ? table(["Session", "When", "Why"], data.broken.map((one) => [h("a", { href: `/s/${one.sessionID}` }, h("code", one.sessionID)), formatAgo(one.time, now()), visibleText(one.reason.slice(0, 300))])) : h("p.dim", "None.")),
+      h("section", h("h2", "Recent recoveries"), data.recoveries.length ? table(["When", "Session", "What"], data.recoveries.map((one) => [formatAgo(one.time, now()), h("a", { href: `/s/${one.sessionID}` }, h("code", one.sessionID)), `${one.action}: ${visibleText(one.detail.slice(0, 200))}`])) : h("p.dim", "None: no runner died in the middle of a turn.")),
+      h("p.dim.small", data.metricsUrl ? ["Metrics: ", h("a", { href: data.metricsUrl, target: "_blank", rel: "noopener noreferrer" }, h("bdi", data.metricsUrl))] : ["Metrics for Prometheus are on the operations port of each service, at ", h("code", "/metrics"), "."]));
   }
 }
 

@@ -1,6 +1,6 @@
 // All sessions, live: what runs, what waits, what it cost.
 
-import { get } from "../api.js";
+import { get, now } from "../api.js";
 import { button, fill, h, show } from "../dom.js";
 import { formatAgo, formatCost, formatCount, formatDate, shortPath, stateTone, stateWords, totalTokens } from "../format.js";
 import { sessionRows } from "../session_rows.js";
@@ -8,13 +8,20 @@ import { visibleText } from "../visible.js";
 import { VirtualList } from "../virtual.js";
 
 const PAGE = 200;
-const STATES = [["", "All"], ["waiting", "Waiting for you"], ["running", "Running"], ["failed", "Failed"], ["idle", "Idle"]];
+const STATES = [["", "All"], ["waiting", "Waiting for you"], ["running", "Running"], ["failed", "Failed"], ["idle", "Idle"], ["archived", "Archived"]];
 
 class SessionsView extends HTMLElement {
+  /** @type {import("../main.js").App} */
+  app;
+  filter = { state: "", project: "", text: "" };
+  grouped = false;
+
   connectedCallback() {
     const { live } = this.app;
-    this.filter = { state: "", project: "", text: "" };
-    this.ids = new Set();
+    // Who comes back finds the list as it was.
+    this.app.listed ??= { filter: { state: "", project: "", text: "" }, grouped: false, top: 0 };
+    Object.assign(this, { filter: this.app.listed.filter, grouped: this.app.listed.grouped });
+    this.ids = new Set(this.app.listed.ids);
     this.cursor = undefined;
     this.selected = null;
     this.keys = {
@@ -28,7 +35,10 @@ class SessionsView extends HTMLElement {
       guess: (row) => (row.head ? 38 : 62),
       label: "Sessions",
     });
-    this.list.element.addEventListener("scroll", () => this.loadMore(), { passive: true });
+    this.list.element.addEventListener("scroll", () => {
+      this.top = this.list.element.scrollTop;
+      this.loadMore();
+    }, { passive: true });
     this.build();
     live.shownIds = () => new Set([...this.list.shown.keys()]);
     this.unlisten = ["sessions", "counts", "reconnected", "event"].map((name) => {
@@ -43,15 +53,16 @@ class SessionsView extends HTMLElement {
 
   disconnectedCallback() {
     this.unlisten.forEach((stop) => stop());
+    this.app.listed = { filter: this.filter, grouped: this.grouped, top: this.top, ids: this.ids };
     this.app.live.shownIds = undefined;
   }
 
   build() {
     this.totals = h("dl.totals");
-    this.field = h("input.search", { type: "search", placeholder: "Search titles, directories, models…  /", "aria-label": "Search sessions", oninput: () => this.setFilter({ text: this.field.value }) });
-    this.chips = h("div.chips", { role: "group", "aria-label": "State" }, STATES.map(([state, words]) => h("button.chip", { type: "button", "aria-pressed": String(state === ""), "data-state": state, onclick: () => this.setFilter({ state }) }, words)));
+    this.field = h("input.search", { type: "search", placeholder: "Search titles, directories, models…  /", "aria-label": "Search sessions", value: this.filter.text, oninput: () => this.setFilter({ text: this.field.value }), onkeydown: (event) => event.key === "Enter" && this.move(1) });
+    this.chips = h("div.chips", { role: "group", "aria-label": "State" }, STATES.map(([state, words]) => h("button.chip", { type: "button", "aria-pressed": String(state === this.filter.state), "data-state": state, onclick: () => this.setFilter({ state }) }, words)));
     this.projects = h("select", { "aria-label": "Project", onchange: () => this.setFilter({ project: this.projects.value }) }, h("option", { value: "" }, "All projects"));
-    this.grouping = h("button.chip", { type: "button", "aria-pressed": "false", onclick: () => {
+    this.grouping = h("button.chip", { type: "button", "aria-pressed": String(this.grouped), onclick: () => {
       this.grouped = !this.grouped;
       this.grouping.setAttribute("aria-pressed", String(this.grouped));
       this.draw();
@@ -85,13 +96,16 @@ class SessionsView extends HTMLElement {
     }
     this.note.hidden = true;
     this.draw();
+    const { top } = this.app.listed;
+    if (top) this.list.element.scrollTop = top;
+    this.app.listed.top = 0;
   }
 
   async loadPage() {
-    const wanted = this.filter.text;
-    const query = new URLSearchParams({ limit: String(PAGE), roots: "true", ...(this.cursor && { cursor: this.cursor }), ...(wanted.length > 1 && !this.cursor && { search: wanted }), ...(this.filter.project && !this.cursor && { project: this.filter.project }) });
+    const { text: wanted, state } = this.filter;
+    const query = new URLSearchParams({ limit: String(PAGE), roots: "true", ...(this.cursor && { cursor: this.cursor }), ...(wanted.length > 1 && !this.cursor && { search: wanted }), ...(this.filter.project && !this.cursor && { project: this.filter.project }), ...(this.filter.state === "archived" && !this.cursor && { archived: "only" }) });
     const page = await get(`/api/session/overview?${query}`);
-    if (wanted !== this.filter.text) return;
+    if (wanted !== this.filter.text || (state === "archived") !== (this.filter.state === "archived")) return;
     this.cursor = page.data.length < PAGE ? null : page.cursor.next;
     this.add(page.data);
   }
@@ -113,14 +127,15 @@ class SessionsView extends HTMLElement {
   }
 
   setFilter(change) {
-    const searched = this.filter.text;
+    const { text: searched, state: before } = this.filter;
     Object.assign(this.filter, change);
     for (const chip of this.chips.children) chip.setAttribute("aria-pressed", String(chip.dataset.state === this.filter.state));
     this.draw();
     clearTimeout(this.searching);
-    if (change.text === undefined && change.project === undefined) return;
+    const other = change.project !== undefined || (before === "archived") !== (this.filter.state === "archived");
+    if (change.text === undefined && !other) return;
     this.searching = setTimeout(async () => {
-      if (searched === this.filter.text && change.project === undefined) return;
+      if (searched === this.filter.text && !other) return;
       this.cursor = undefined;
       await this.loadPage().catch(() => {});
       this.draw();
@@ -145,7 +160,7 @@ class SessionsView extends HTMLElement {
 
   draw() {
     const { sessions } = this.app.live;
-    const known = [...this.ids].map((id) => sessions.get(id)).filter((session) => session && !session.time.archived && !session.parentID);
+    const known = [...this.ids].map((id) => sessions.get(id)).filter((session) => session && Boolean(session.time.archived) === (this.filter.state === "archived") && !session.parentID);
     this.rows = sessionRows(known, this.filter, this.grouped);
     this.list.set(this.rows, this.changed);
     this.changed = undefined;
@@ -157,7 +172,9 @@ class SessionsView extends HTMLElement {
   }
 
   drawEmpty(known) {
-    if (known || this.filter.text) {
+    if (this.filter.state === "archived" && !this.filter.text) {
+      fill(this.empty, h("h2", "The archive is empty"), h("p", "A session goes into the archive from its menu. It stays readable, and can be taken out again."), button("Show all", { onclick: () => this.setFilter({ state: "" }) }));
+    } else if (known || this.filter.text || this.filter.state || this.filter.project) {
       fill(this.empty, h("h2", "No session fits"), h("p", "Clear the search, or choose another state."), button("Show all", { onclick: () => {
         this.field.value = "";
         this.setFilter({ text: "", state: "", project: "" });
@@ -191,10 +208,9 @@ class SessionsView extends HTMLElement {
   renderRow(row) {
     if (row.head) return h("div.group-head", { role: "presentation" }, h("span", visibleText(row.head)), h("span.dim", String(row.count)));
     const { session } = row;
-    const now = Date.now();
     const tone = stateTone(session.status);
-    const words = stateWords(session.status, now);
-    const time = h("time", { title: formatDate(session.time.updated) }, formatAgo(session.time.updated, now));
+    const words = stateWords(session.status, now());
+    const time = h("time", { title: formatDate(session.time.updated) }, formatAgo(session.time.updated, now()));
     const chosen = session.id === this.selected;
     return h("a.session-row", { href: `/s/${session.id}`, role: "listitem", class: chosen ? "chosen" : "", "aria-current": chosen ? "true" : undefined },
       h("span.state", { class: tone }, h("span.dot", { class: tone }), words),
