@@ -17,6 +17,7 @@ from fairlead_cli.errors import UsageError
 from fairlead_cli.nats_keys import KeyChanges, write_keys
 from fairlead_eventlog.errors import CredentialsUnusable
 from fairlead_eventlog.grants.server_config import PLATFORM
+from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
 from fairlead_eventlog.provision import missing_streams, provision
 from fairlead_service.identity.key_file import add_key, revoke_key
 from fairlead_service.identity.keys import mint_key
@@ -32,7 +33,7 @@ def test_keys_are_made_once_and_grants_are_written_anew(tmp_path: Path) -> None:
 
     again = write_keys(tmp_path, KeyChanges(added=("key:1:acme:viewer",)))
 
-    assert sum(line.endswith("created") for line in first) == 9
+    assert sum(line.endswith("created") for line in first) == len(SERVICE_IDENTITIES) + 1
     assert [line for line in again if line.endswith("created")] == [
         f"key {tmp_path / 'acme.key-1.nk'}: created"
     ]

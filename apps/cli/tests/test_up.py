@@ -136,6 +136,8 @@ def test_a_solo_stack_has_one_process_for_all_services(up: Callable[..., Up], st
     findings = {line["name"]: line for line in map(json.loads, doctor.stdout.splitlines())}
     assert doctor.returncode == 0, doctor.stdout
     assert "one process for all" in findings["services"]["detail"]
+    assert findings["capacity"]["status"] == "ok", findings["capacity"]
+    assert "commits a second" in findings["capacity"]["detail"]
     assert code == 0
     assert wait_until_gone(stack.pids, within_s=0.5)
 

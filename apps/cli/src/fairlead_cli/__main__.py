@@ -1,7 +1,6 @@
 """The `fairlead` command: loads the chosen subcommand, runs it, prints a failure in one line."""
 
 import argparse
-import gc
 import io
 import json
 import logging
@@ -14,6 +13,7 @@ from typing import Final, Protocol, cast
 from fairlead_cli.command_line.argument_parser import parse
 from fairlead_cli.command_line.command_table import COMMANDS
 from fairlead_cli.command_line.exit_codes import DEFECT, FAILED, INTERRUPTED
+from fairlead_cli.command_line.module_loader import keep_modules
 from fairlead_cli.errors import CommandError, UsageError
 
 TRACEBACK_VARIABLE: Final = "FAIRLEAD_TRACEBACK"
@@ -74,12 +74,8 @@ def _library_errors() -> tuple[type[Exception], ...]:
 
 def _load(name: str) -> CommandModule:
     sys.modules.setdefault(_UNUSED, None)  # type: ignore[arg-type] # None: it cannot be imported
-    # Modules stay: a collector that looks at them again and again only costs time.
-    gc.disable()
-    try:
+    with keep_modules():
         module = import_module(f"fairlead_cli.commands.{COMMANDS[name].module}")
-    finally:
-        gc.enable()
     return cast("CommandModule", module)
 
 

@@ -226,7 +226,10 @@ def check_copies(found: Sequence[StreamCopies]) -> Finding | None:
     behind = sorted({server for copies in found for server in copies.behind})
     if behind:
         detail = f"{', '.join(behind)}: away, or not caught up yet"
-        return Finding("copies", "warn", detail, "start it; it catches up by itself")
+        mend = (
+            "start it, and free its disk if that is full (its log says so); it catches up by itself"
+        )
+        return Finding("copies", "warn", detail, mend)
     fewest = min(copies.copies for copies in found)
     return Finding("copies", "ok", f"{fewest} copies of each stream, all complete")
 

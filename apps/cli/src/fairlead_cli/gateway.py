@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, TypeVar
 
-import httpx
 from pydantic import ValidationError
 
 from fairlead_cli.errors import (
@@ -19,14 +18,16 @@ from fairlead_cli.errors import (
 )
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_client.credentials import clean_token
 from fairlead_client.errors import (
+    AddressInvalid,
     ClientError,
     MalformedAnswer,
     NotFairlead,
     ServerAway,
     TokenUnavailable,
 )
-from fairlead_client.local_stack import Gateway, find_gateway
+from fairlead_client.local_stack import Gateway, check_address, find_gateway
 from fairlead_schema.errors import (
     Forbidden,
     InvalidRequest,
@@ -34,11 +35,11 @@ from fairlead_schema.errors import (
     SessionNotFound,
     Unauthorized,
 )
+from fairlead_schema.identity.nats_address import redact_url
 
 Result = TypeVar("Result")
 PATIENCE_S: Final = 1.0
 """A person waits: a server that is away for longer is away."""
-_SCHEMES: Final = ("http://", "https://")
 
 
 def run_with_client(
@@ -68,10 +69,14 @@ def run_with_connection(
 def gateway_of(args: argparse.Namespace) -> Gateway:
     """The gateway that the arguments name. Raises UsageError."""
     gateway = find_gateway(args.http, args.token, state=args.state)
-    if not gateway.url.startswith(_SCHEMES):
-        raise UsageError(f"--http {gateway.url}: write it as http://{gateway.url}")
-    if isinstance(gateway.token, str) and not gateway.token.isascii():
-        raise UsageError("the token has characters that no token has: copy it again")
+    try:
+        check_address(gateway.url)
+        if isinstance(gateway.token, str):
+            clean_token(gateway.token)
+    except AddressInvalid as error:
+        raise UsageError(f"--http: {error}") from error
+    except TokenUnavailable as error:
+        raise UsageError(f"--token: {error}") from error
     return gateway
 
 
@@ -96,7 +101,8 @@ async def open_connection(gateway: Gateway) -> AsyncIterator[AsyncHttpConnection
 
 @contextmanager
 def explain_errors(url: str) -> Iterator[None]:
-    """Turn what the client raises into errors of commands."""
+    """Turn what the client raises into errors of commands. They name the address without its password."""
+    url = redact_url(url)
     try:
         yield
     except Refused as refusal:
@@ -105,8 +111,6 @@ def explain_errors(url: str) -> Iterator[None]:
         raise Unreachable(url) from error
     except TokenUnavailable as error:
         raise AccessRefused(401, str(error)) from error
-    except httpx.InvalidURL as error:
-        raise UsageError(f"--http {url}: {error}") from error
     except NotFairlead as error:
         raise OtherRelease(url, str(error)) from error
     except (MalformedAnswer, ValidationError) as error:

@@ -10,6 +10,7 @@ from fairlead_cli.nats_callout import CalloutTenants
 from fairlead_eventlog.grants.callout import CALLOUT, ISSUER
 from fairlead_eventlog.grants.key_directory import KeyDirectory, WrittenKeys
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
+from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules, worker_identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,11 @@ class KeyChanges:
     """The tenants whose clients the callout connects, beside those of earlier commands."""
 
 
-def write_keys(directory: Path, changes: KeyChanges) -> list[str]:
-    """Write the keys and grants. The lines say what changed. Raises UsageError and LogError."""
+def write_keys(directory: Path, changes: KeyChanges, pools: PoolRules = ONE_POOL) -> list[str]:
+    """Write the keys and grants, also of the workers of each pool. The lines say what changed.
+
+    Raises UsageError and LogError.
+    """
     known = nats_principals.load(directory)
     wanted, left_out = known, list[str]()
     if changes.keys_file is not None:
@@ -39,7 +43,8 @@ def write_keys(directory: Path, changes: KeyChanges) -> list[str]:
     known_callout = nats_callout.load_tenants(directory)
     callout = _wanted_callout(known_callout, changes)
     keys = KeyDirectory(directory)
-    existing = {*SERVICE_IDENTITIES, *wanted, *(() if callout is None else (CALLOUT,))}
+    workers = map(worker_identity, pools.others)
+    existing = {*SERVICE_IDENTITIES, *workers, *wanted, *(() if callout is None else (CALLOUT,))}
     for text in changes.rotated:
         keys.rotate(_existing(text, "--rotate", existing))
     for text in changes.retired:
@@ -47,6 +52,7 @@ def write_keys(directory: Path, changes: KeyChanges) -> list[str]:
     written = keys.write(
         (grant.principal() for grant in wanted.values()),
         callout_tenants=None if callout is None else callout.tenants,
+        pools=pools,
     )
     nats_principals.save(directory, wanted)
     nats_callout.save_tenants(directory, callout)

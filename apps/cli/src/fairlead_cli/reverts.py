@@ -4,7 +4,7 @@ import argparse
 
 from fairlead_cli.json_output import print_json
 from fairlead_cli.terminal import stderr_console
-from fairlead_schema.events.revert import RevertState
+from fairlead_schema.session_values.revert_state import RevertState
 
 
 def report_revert(args: argparse.Namespace, state: RevertState | None) -> int:

@@ -4,12 +4,29 @@ import logging
 import sys
 from typing import Final
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape
 from rich.table import Table
 from typing_extensions import override
 
 WIDE: Final = 100
+NARROW: Final = 60
+"""Below this width columns would show nothing but their beginnings."""
+
+
+class ResultTable(Table):
+    """A table that becomes a list where the terminal is narrow: ids stay whole, to be copied."""
+
+    @override
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width >= NARROW:
+            yield from super().__rich_console__(console, options)
+            return
+        headings = [str(column.header).lower() for column in self.columns]
+        for cells in zip(*(column.cells for column in self.columns), strict=True):
+            yield console.render_str(str(cells[0]))
+            for heading, cell in zip(headings[1:], cells[1:], strict=True):
+                yield console.render_str(f"  {heading} {cell}")
 
 
 def stdout_console() -> Console:
@@ -22,9 +39,9 @@ def stderr_console() -> Console:
     return _console(stderr=True)
 
 
-def table(*columns: str) -> Table:
+def table(*columns: str) -> ResultTable:
     """A table with a heading and no frame. Only the last column wraps."""
-    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    grid = ResultTable(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     *others, last = columns
     for column in others:
         grid.add_column(column, no_wrap=True)

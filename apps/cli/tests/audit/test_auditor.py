@@ -7,24 +7,28 @@ import pytest
 from prometheus_client import REGISTRY
 
 from fairlead_cli.audit.auditor import Auditor
-from fairlead_cli.audit.process import LogFollower
+from fairlead_cli.audit.log_follower import LogFollower
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.ports import START, Head, LogEntry
+from fairlead_schema import subjects
 from fairlead_schema.events import (
     ExecutionClaimed,
     PromptAdmitted,
     PromptPromoted,
     SessionCreated,
     SessionEvent,
+    SessionPurged,
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft, decode
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.supervise import supervise
 
 AT = Address("default", "ses_audit")
+NAMES = [f"ses_{number}" for number in range(100)]
 HELLO = Prompt(text="hello")
 CREATED = SessionCreated(
     title="A session", project_id="prj_1", location=LocationRef(directory="/work")
@@ -133,7 +137,7 @@ async def test_a_follower_verifies_every_shard_from_where_it_stopped() -> None:
     for number in range(8):
         await write(eventlog, Address("default", f"ses_{number}"), LIFE)
 
-    tasks = follower.start()
+    tasks = [asyncio.create_task(supervise(name, part)) for name, part in follower.parts().items()]
     try:
         async with asyncio.timeout(30):
             while (REGISTRY.get_sample_value("fairlead_audit_commits_total") or 0) < before + 32:
@@ -142,3 +146,53 @@ async def test_a_follower_verifies_every_shard_from_where_it_stopped() -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_an_auditor_that_starts_again_misses_nothing_that_came_meanwhile() -> None:
+    """The server knows how far the earlier auditor was."""
+    eventlog = memory_eventlog()
+    await write(eventlog, AT, LIFE)
+    shard = subjects.shard(AT.session_id)
+    async for _batch in eventlog.shards.follow(shard, after=0, reader="audit"):
+        break
+    violations = violations_of("promoted-once")
+    other = Address("default", next(name for name in NAMES if subjects.shard(name) == shard))
+    await write(eventlog, other, (*LIFE, PROMOTED))
+
+    follower = LogFollower(eventlog, Auditor(eventlog))
+    await follower.begin(whole=False)
+    task = asyncio.create_task(follower.follow(shard))
+    try:
+        async with asyncio.timeout(30):
+            while violations_of("promoted-once") == violations:
+                await asyncio.sleep(0.01)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_receipt_without_an_admission_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    """Received is admitted or refused: a receipt promises that the log has the prompt."""
+    eventlog = memory_eventlog()
+    await write(eventlog, AT, LIFE)
+    await eventlog.receipts.store(AT, "msg_1", b'{"data":{"id":"msg_1"}}')
+    await eventlog.receipts.store(AT, "msg_lost", b'{"data":{"id":"msg_lost"}}')
+    await eventlog.receipts.store_refusal(AT, "msg_2", b'{"error":{"_tag":"X"}}', publication=3)
+
+    auditor = Auditor(eventlog)
+    found = [await auditor.check_receipt(each) for each in await eventlog.receipts.read_after(0)]
+
+    assert [[violation.rule for violation in each] for each in found] == [[], ["received"], []]
+    [line] = caplog.records
+    assert vars(line)["session_id"] == AT.session_id
+    assert "msg_lost" in vars(line)["detail"]
+
+
+async def test_a_receipt_of_a_purged_session_promises_nothing() -> None:
+    eventlog = memory_eventlog()
+    await write(eventlog, AT, (CREATED, SessionPurged()))
+    await eventlog.receipts.store(AT, "msg_1", b'{"data":{"id":"msg_1"}}')
+
+    [receipt] = await eventlog.receipts.read_after(0)
+
+    assert await Auditor(eventlog).check_receipt(receipt) == []

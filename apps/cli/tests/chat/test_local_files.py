@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli.chat import attachments
 from fairlead_cli.chat.attachment_tray import AttachmentTray
 from fairlead_cli.chat.attachments import clipboard_image
 from fairlead_cli.chat.history_file import history_path, load_prompts, save_prompt
@@ -42,17 +41,16 @@ def test_the_tray_gives_everything_to_one_prompt_and_takes_it_back(tmp_path: Pat
     assert len(tray) == 2
 
 
-def test_a_file_that_cannot_be_attached_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_attached_says_why(tmp_path: Path) -> None:
     tray = AttachmentTray()
     with pytest.raises(CommandError, match=r"cannot be read: No such file"):
         tray.add_file(str(tmp_path / "missing.png"))
 
-    (tmp_path / "big").write_bytes(b"x" * 20)
-    monkeypatch.setattr(attachments, "BYTES_MAX", 10)
-    with pytest.raises(CommandError, match="at most 10 bytes"):
-        tray.add_file(str(tmp_path / "big"))
+    with (tmp_path / "big").open("wb") as big:
+        big.truncate(20 * 1024 * 1024 + 1)
+    for endless in (tmp_path / "big", "/dev/zero"):
+        with pytest.raises(CommandError, match="more than 20 MiB"):
+            tray.add_file(str(endless))
 
 
 async def test_an_image_in_the_clipboard_is_read_by_the_program_that_can(

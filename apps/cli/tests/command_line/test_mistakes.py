@@ -3,17 +3,14 @@
 import io
 import json
 import os
+import pty
 import subprocess
 import sys
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
-from typing_extensions import override
 
+from apps.cli.tests.answering_server import AnsweringServer
 from fairlead_cli.__main__ import main
 from fairlead_cli.command_line.exit_codes import (
     DEFECT,
@@ -35,53 +32,6 @@ from fairlead_schema.errors import (
 NOWHERE = "http://127.0.0.1:9"
 
 
-class _Answers(BaseHTTPRequestHandler):
-    """Answers every request with what the test set."""
-
-    status, mime, body = 200, "application/json", b"{}"
-
-    def _answer(self) -> None:
-        self.rfile.read(int(self.headers.get("content-length", "0")))
-        self.send_response(self.status)
-        self.send_header("content-type", self.mime)
-        self.send_header("content-length", str(len(self.body)))
-        self.end_headers()
-        self.wfile.write(self.body)
-
-    do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - the names of the base class
-
-    @override
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-class AnsweringServer:
-    """A server on a real socket with one answer for everything."""
-
-    def __init__(self, url: str, handler: type[_Answers]) -> None:
-        self.url = url
-        self._handler = handler
-
-    def answer(self, body: Any, status: int = 200, mime: str = "application/json") -> None:  # noqa: ANN401
-        self._handler.body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self._handler.status, self._handler.mime = status, mime
-
-    def refuse(self, refusal: Refused) -> None:
-        self.answer(refusal.body.wire(), refusal.status)
-
-
-@pytest.fixture
-def server() -> Iterator[AnsweringServer]:
-    handler = type("Answers", (_Answers,), {})
-    listening = HTTPServer(("127.0.0.1", 0), handler)
-    thread = Thread(target=listening.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield AnsweringServer(f"http://127.0.0.1:{listening.server_port}", handler)
-    listening.shutdown()
-    listening.server_close()
-    thread.join()
-
-
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     message = capsys.readouterr().err
     assert message.count("\n") == 1, message
@@ -96,6 +46,10 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
         (["sessions", "--jsno"], "did you mean --json?"),
         (["token", "creat"], "did you mean create?"),
         (["completion", "zhs"], "did you mean zsh"),
+        (["completion", "tcsh-like"], "choose bash, zsh or fish"),
+        (["webhook", "create", "https://x", "--evnt", "rested"], "did you mean --event?"),
+        (["webhook", "create", "https://x", "y"], "one word too many"),
+        (["schedule", "creat"], "did you mean create?"),
         (["rename", "ses_x", "two", "words"], "put a text with spaces in quotes"),
         (["xyzzy"], "see `fairlead --help`"),
     ],
@@ -175,12 +129,21 @@ def test_a_server_that_speaks_another_language_is_no_traceback(
     assert "fairlead --version" in one_line(capsys)
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8420", "http://[::bad"])
+@pytest.mark.parametrize("url", ["127.0.0.1:8420", "http://[::bad", "http://127.0.0.1:99999"])
 def test_an_address_that_is_none_is_a_mistake_of_the_caller(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["sessions", "--http", url]) == USAGE
     assert "--http" in one_line(capsys)
+
+
+def test_no_message_shows_the_password_of_an_address_or_a_token(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["sessions", "--http", "http://me:hidden@127.0.0.1:1"]) == NO_SERVER
+    assert "hidden" not in one_line(capsys)
+    assert main(["sessions", "--http", NOWHERE, "--token", "hidden words"]) == USAGE
+    assert "hidden" not in one_line(capsys)
 
 
 def test_what_is_no_session_id_is_said_before_anything_is_sent(
@@ -219,6 +182,27 @@ def test_an_attachment_that_cannot_be_read_is_said_before_a_session_is_made(
     assert "No such file" in one_line(capsys)
 
 
+@pytest.mark.parametrize("name", ["/dev/zero", "large.bin", "."])
+def test_an_attachment_without_an_end_is_refused_before_it_is_read(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (tmp_path / "large.bin").open("wb") as large:
+        large.truncate(1 << 40)
+
+    file = str(tmp_path / name)
+    assert main(["prompt", "hi", "--file", file, "--http", NOWHERE]) == USAGE
+    assert f"--file {file}" in one_line(capsys)
+
+
+def test_a_file_to_verify_that_is_missing_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = str(tmp_path / "export.jsonl")
+
+    assert main(["verify", missing]) == USAGE
+    assert f"{missing}: no such file" in one_line(capsys)
+
+
 def test_an_argument_of_broken_characters_is_a_mistake_of_the_caller() -> None:
     command = [os.fsencode(sys.executable), b"-m", b"fairlead_cli", b"prompt", b"caf\xe9"]
 
@@ -226,6 +210,21 @@ def test_an_argument_of_broken_characters_is_a_mistake_of_the_caller() -> None:
 
     assert process.returncode == USAGE
     assert b"argument 2 (caf?) is not UTF-8" in process.stderr
+
+
+@pytest.mark.parametrize("command", ["chat", "top"])
+def test_a_screen_that_would_be_drawn_into_a_file_is_refused(command: str) -> None:
+    """The library of the terminal draws on standard error."""
+    master, terminal = pty.openpty()
+    argv = [sys.executable, "-m", "fairlead_cli", command, "--http", NOWHERE]
+    process = subprocess.run(
+        argv, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, check=False, timeout=60
+    )
+    os.close(master)
+    os.close(terminal)
+
+    assert process.returncode == USAGE
+    assert b"needs a terminal" in process.stderr
 
 
 def test_a_defect_is_one_line_unless_somebody_wants_the_traceback(

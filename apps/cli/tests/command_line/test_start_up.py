@@ -18,7 +18,37 @@ HEAVY = {
     "textual",
     "uvloop",
 }
-FAR = {"aiohttp", "click", "faststream", "nats", "psycopg", "pygments", "starlette", "uvloop"}
+FAR = {
+    *("aiohttp", "click", "faststream", "nats", "psycopg", "pygments", "starlette", "textual"),
+    *("fairlead_eventlog", "fairlead_service.config.configuration", "fairlead_session", "uvloop"),
+}
+UNUSED = (
+    "fairlead_client.sync_client",
+    "fairlead_client.async_client.nats",
+    "fairlead_client.answers.event_models",
+    "fairlead_schema.events",
+    "fairlead_schema.record",
+)
+SESSION = "ses_0001"
+TO_A_GATEWAY = [
+    ["sessions", "--json"],
+    ["prompt", "hi"],
+    ["cost"],
+    ["tail", SESSION],
+    ["shell", SESSION, "ls"],
+    ["explain", SESSION],
+    ["inbox", SESSION],
+    ["asks"],
+    ["reply", SESSION, "once"],
+    ["interrupt", SESSION],
+    ["resume", SESSION],
+    ["undo", SESSION],
+    ["redo", SESSION],
+    ["cancel", SESSION, "msg_0001"],
+    ["rename", SESSION, "a title"],
+    ["quota"],
+    ["top", "--json"],
+]
 PROGRAM = """
 import sys
 from fairlead_cli.__main__ import main
@@ -49,6 +79,7 @@ def test_the_help_loads_nothing_but_the_list_of_commands() -> None:
         "fairlead_cli.command_line",
         "fairlead_cli.command_line.argument_parser",
         "fairlead_cli.command_line.command_table",
+        "fairlead_cli.command_line.module_loader",
         "fairlead_cli.errors",
         "fairlead_cli.command_line.exit_codes",
     }
@@ -63,7 +94,7 @@ def test_the_help_of_a_command_loads_its_options_alone(name: str) -> None:
     assert f"fairlead_cli.options.{COMMANDS[name].module.partition('.')[0]}" in modules
 
 
-@pytest.mark.parametrize("arguments", [["sessions", "--json"], ["prompt", "hi"], ["cost"]])
+@pytest.mark.parametrize("arguments", TO_A_GATEWAY, ids=lambda words: words[0])
 def test_a_command_that_speaks_to_a_gateway_loads_no_server_and_no_other_command(
     arguments: list[str],
 ) -> None:
@@ -71,6 +102,19 @@ def test_a_command_that_speaks_to_a_gateway_loads_no_server_and_no_other_command
 
     assert "fairlead_client" in modules
     assert modules & FAR == set()
+    assert not [name for name in modules if name.startswith(UNUSED)]
     commands = {name for name in modules if name.startswith("fairlead_cli.commands.")}
     module = f"fairlead_cli.commands.{COMMANDS[arguments[0]].module}"
     assert commands == {module, module.rpartition(".")[0]}
+
+
+def test_the_screen_of_a_session_opens_without_the_libraries_of_markdown() -> None:
+    program = "import sys, fairlead_cli.chat.chat_launch; print('loaded:', *sys.modules)"
+    process = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    modules = set(process.stdout.split())
+
+    assert "textual.app" in modules
+    assert modules & {"markdown_it", "rich.markdown", "nats"} == set()
+    assert not [name for name in modules if name.startswith(UNUSED)]

@@ -12,6 +12,7 @@ from fairlead_cli.deployment.certificates import AUTHORITY_LIFE, RENEW_BEFORE, S
 from fairlead_cli.deployment.secrets_directory import DEFAULT_HOSTS, SecretsDirectory
 from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.errors import CommandError
+from fairlead_gateway.console.sealed_cookie import Sealer
 from fairlead_projector.roles import read_login
 from fairlead_service.identity.keys import digest_of, parse_keys
 
@@ -63,6 +64,15 @@ def test_the_first_key_is_an_administrators_and_the_gateway_knows_its_digest(
     assert key not in "".join(
         text for name, text in contents(tmp_path).items() if name != "operator/key"
     )
+
+
+def test_gateways_share_a_key_that_seals_the_cookies_of_the_console(tmp_path: Path) -> None:
+    SecretsDirectory(tmp_path).write(HOSTS, NOW)
+    first, second = (Sealer.load(tmp_path / "gateway/cookie.key") for _ in range(2))
+
+    sealed = first.seal("cookie", "a credential", until=2)
+
+    assert second.open("cookie", sealed, now_ms=1).text == "a credential"
 
 
 def test_an_address_and_a_password_file_of_a_role_agree(tmp_path: Path) -> None:

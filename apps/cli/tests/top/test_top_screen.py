@@ -1,27 +1,31 @@
 """The screen of `fairlead top` without a stack: what it shows when something is missing."""
 
+import asyncio
 import os
 
 import pytest
 from textual.widgets import DataTable, Input, Static
 
+from apps.cli.tests.answering_server import AnsweringServer
 from apps.cli.tests.top.test_top_figures import ASK, QUESTION, row
 from fairlead_cli.__main__ import main
 from fairlead_cli.command_line.exit_codes import NO_SERVER, USAGE
 from fairlead_cli.top.answer_screen import AnswerScreen
 from fairlead_cli.top.app import TopApp
 from fairlead_cli.top.look import SessionObserver, SessionsLook
+from fairlead_cli.top.tenant_stream import follow_all
 from fairlead_client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_schema.commands.quota import TenantUsageReport
+from fairlead_schema.errors import SessionNotFound, Unauthorized
 
 NOWHERE = "http://127.0.0.1:9"
 USAGE_REPORT = TenantUsageReport(tenant="default", quotas=(), cost=0, tokens=0)
 
 
-def screen(look: SessionsLook) -> TopApp:
-    connection = AsyncHttpConnection(NOWHERE, patience_s=0)
-    observer = SessionObserver(AsyncFairlead(NOWHERE, patience_s=0), 50)
+def screen(look: SessionsLook, url: str = NOWHERE) -> TopApp:
+    connection = AsyncHttpConnection(url, patience_s=0)
+    observer = SessionObserver(AsyncFairlead(url, patience_s=0), 50)
     return TopApp(
         observer, connection, look, every_s=60, open_command=["true"], environment=os.environ
     )
@@ -94,3 +98,58 @@ def test_without_a_terminal_top_says_what_to_use_instead(
     assert main(["top", "--http", NOWHERE]) == USAGE
     assert "--json" in capsys.readouterr().err
     assert main(["top", "--json", "--http", NOWHERE]) == NO_SERVER
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (Unauthorized("The token is expired").body.wire(), 401, "--token"),
+        ({"data": 7}, 200, "fairlead --version"),
+        (b"\xff\xfe", 200, "fairlead --version"),
+        ({"_tag": "QuantumError", "message": "two states"}, 422, "two states"),
+    ],
+    ids=["expired token", "another release", "broken UTF-8", "unknown refusal"],
+)
+@pytest.mark.parametrize("width", [40, 120])
+async def test_an_answer_that_cannot_be_used_is_said_and_the_last_look_stays(
+    server: AnsweringServer, width: int, body: object, status: int, words: str
+) -> None:
+    app = screen(SessionsLook((row("ses_a", "idle"),), USAGE_REPORT), server.url)
+    server.answer(body, status=status)
+
+    async with app.run_test(size=(width, 20)) as pilot:
+        await app.refresh_look()
+        await pilot.pause()
+
+        assert words in text(app, "#summary")
+        assert app.query_one(DataTable).row_count == 1
+
+
+async def test_a_key_for_a_session_that_was_deleted_meanwhile_says_so(
+    server: AnsweringServer,
+) -> None:
+    app = screen(SessionsLook((row("ses_a", "running"),), USAGE_REPORT), server.url)
+    server.refuse(SessionNotFound("ses_a"))
+
+    async with app.run_test(notifications=True) as pilot:
+        await pilot.press("i")
+        while not list(app._notifications):  # noqa: SLF001 - the toasts have no other list
+            await pilot.pause(0.02)
+
+        assert any("fairlead sessions" in toast.message for toast in app._notifications)  # noqa: SLF001
+        assert app.is_running
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [b"data: \xff\xfe\n\n", b"data: [1]\n\n", b'data: {"id":"e","type":"x","data":7}\n\n'],
+    ids=["broken UTF-8", "no event", "no data"],
+)
+async def test_a_live_stream_that_cannot_be_read_does_not_end_the_screen(
+    server: AnsweringServer, frame: bytes
+) -> None:
+    server.answer(frame, mime="text/event-stream")
+    events = follow_all(AsyncHttpConnection(server.url, patience_s=0))
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(anext(events), 0.3)

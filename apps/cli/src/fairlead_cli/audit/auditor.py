@@ -4,10 +4,13 @@ import logging
 from collections import OrderedDict
 from typing import Final
 
-from fairlead_cli.audit.metrics import COMMITS, HELD, VIOLATIONS
+import orjson
+
+from fairlead_cli.audit.metrics import COMMITS, HELD, RECEIPTS, VIOLATIONS
 from fairlead_cli.commands.stack.verify import CHANGED
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import LogEntry
+from fairlead_eventlog.register_ports import StoredReceipt
 from fairlead_schema.record import NewerCommit, RecordError, claimed_seq, decode
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.checksum import ChecksumState, check_checksum
@@ -46,6 +49,27 @@ class Auditor:
         HELD.set(len(self._readings))
         return violations
 
+    async def check_receipt(self, receipt: StoredReceipt) -> list[Violation]:
+        """Hold an answer of the intake against the log. Raises LogUnavailable.
+
+        An answer is stored after its commit, so that an admission is in the log before its receipt.
+        """
+        RECEIPTS.inc()
+        if not is_admission(receipt.answer):
+            return []
+        held = self._readings.get(receipt.at)
+        if held is not None and held.reading.inbox.has_met(receipt.message_id):
+            return []
+        known = _Position()
+        async for entry in self._eventlog.shards.session_entries(receipt.at, after=0):
+            known.read(entry)
+        if known.reading.purged or known.reading.inbox.has_met(receipt.message_id):
+            return []
+        detail = f"{receipt.message_id} has a receipt, and the log has no admission"
+        violation = Violation(0, "received", detail)
+        _report(receipt.at, violation)
+        return [violation]
+
     async def _read_history(self, entry: LogEntry) -> "_Position":
         """What a session did before an entry. Its violations were reported when they were new."""
         known = _Position()
@@ -81,6 +105,12 @@ class _Position:
         for recorded in events:
             found += self.reading.read(recorded)
         return found
+
+
+def is_admission(answer: bytes) -> bool:
+    """Whether an answer of the intake says that its prompt was admitted."""
+    parsed = orjson.loads(answer)
+    return isinstance(parsed, dict) and "data" in parsed
 
 
 def _report(at: Address, violation: Violation) -> None:

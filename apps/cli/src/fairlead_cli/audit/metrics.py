@@ -5,6 +5,9 @@ from typing import Final
 from prometheus_client import Counter, Gauge
 
 COMMITS: Final = Counter("fairlead_audit_commits", "Commits that the auditor has verified.")
+RECEIPTS: Final = Counter(
+    "fairlead_audit_receipts", "Answers of the intake that the auditor held against the log."
+)
 VIOLATIONS: Final = Counter(
     "fairlead_audit_violations", "Rules that the log broke, by rule. Must stay 0.", ("rule",)
 )

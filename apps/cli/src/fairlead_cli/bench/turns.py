@@ -25,11 +25,13 @@ class Listener:
 
     session: str
     poster: LoadConnection
+    stream: str = "event"
+    """`event` has what the log has, `stream` the live fragments too."""
     turn_ends: asyncio.Queue[float] = field(default_factory=asyncio.Queue)
 
     async def listen(self, connection: LoadConnection, ready: asyncio.Event) -> None:
         unread = b""
-        async for piece in connection.stream(f"/api/session/{self.session}/event"):
+        async for piece in connection.stream(f"/api/session/{self.session}/{self.stream}"):
             now = time.perf_counter()
             frames, _, unread = (unread + piece).rpartition(b"\n\n")
             if not ready.is_set():
@@ -51,10 +53,12 @@ class Listener:
 
 
 @asynccontextmanager
-async def open_listener(url: str, session: str) -> AsyncIterator[Listener]:
+async def open_listener(
+    url: str, session: str, *, stream: str = "event"
+) -> AsyncIterator[Listener]:
     """A listener that has caught up with its session."""
     async with LoadConnection.open(url) as posting, LoadConnection.open(url) as streaming:
-        listener, ready = Listener(session, posting), asyncio.Event()
+        listener, ready = Listener(session, posting, stream), asyncio.Event()
         task = asyncio.create_task(listener.listen(streaming, ready))
         try:
             async with asyncio.timeout(TURN_S):

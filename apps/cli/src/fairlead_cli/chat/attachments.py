@@ -8,8 +8,8 @@ from typing import Final
 
 from fairlead_cli.chat.view.plain_text import one_line
 from fairlead_cli.errors import CommandError
+from fairlead_cli.prompts.attached_files import read_bounded
 
-BYTES_MAX: Final = 20 * 1024 * 1024
 CLIPBOARD_S: Final = 3.0
 # Programs that write an image of the clipboard to their standard output.
 _CLIPBOARDS: Final = (
@@ -36,11 +36,7 @@ def read_attachment(path: str) -> Attachment:
     """A file of this machine. Raises CommandError."""
     file = Path(path).expanduser()
     try:
-        size = file.stat().st_size
-        if size > BYTES_MAX:
-            limit = _size(BYTES_MAX)
-            raise CommandError(f"{file} has {_size(size)}, and an attachment has at most {limit}")
-        return Attachment(file.name, file.read_bytes())
+        return Attachment(file.name, read_bounded(file))
     except OSError as error:
         raise CommandError(f"{file} cannot be read: {error.strerror}") from error
 

@@ -1,6 +1,7 @@
 """Connects to the server, and starts the application."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +24,13 @@ FIRST_ANSWER_S: Final = 3.0
 PATIENCE_S: Final = 30.0
 
 
-async def launch_chat(args: argparse.Namespace) -> SessionId | None:
-    """Run the application until a person leaves. Says which session was shown last."""
+async def launch_chat(
+    args: argparse.Namespace, *, on_screen: Callable[[], None]
+) -> SessionId | None:
+    """Run the application until a person leaves. Says which session was shown last.
+
+    `on_screen` is called once the server has answered and the screen is about to open.
+    """
     gateway = gateway_of(args)
     if args.token_file is not None:
         gateway = gateway._replace(token=args.token_file)
@@ -39,6 +45,7 @@ async def launch_chat(args: argparse.Namespace) -> SessionId | None:
         app = ChatApp(fairlead, connection, start, offer, history_path())
         app.first_session, app.first_prompt = first, args.prompt
         app.picks_first = args.resume == PICK
+        on_screen()
         return await app.run_async()
 
 

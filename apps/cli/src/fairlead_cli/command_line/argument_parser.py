@@ -21,6 +21,9 @@ start here:
 """
 
 
+CHOICES_SHOWN_MAX: Final = 6
+
+
 class CommandLine(argparse.ArgumentParser):
     """A parser whose mistakes are one line with a suggestion."""
 
@@ -35,8 +38,15 @@ class CommandLine(argparse.ArgumentParser):
             super()._check_value(action, value)
         else:
             name = action.metavar or "/".join(action.option_strings) or action.dest
-            text = f"{name} {str(value)!r} is not known{_suggest(str(value), choices)}"
+            meant = _suggest(str(value), choices) or _list_choices(choices)
+            text = f"{name} {str(value)!r} is not known{meant}"
             raise argparse.ArgumentError(None, text)
+
+    @property
+    def actions(self) -> "dict[str | None, CommandLine]":
+        """The parsers of the actions of a command, by their names."""
+        found = [action.choices for action in self._actions if action.nargs == argparse.PARSER]
+        return dict(cast("dict[str | None, CommandLine]", found[0])) if found else {}
 
     def unknown_words(self, words: Sequence[str]) -> NoReturn:
         """End with the first word that no option takes."""
@@ -70,7 +80,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser, commands = build_parsers(command_name)
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
-        commands[args.command].unknown_words(unknown)
+        chosen = commands[args.command]
+        (chosen.actions.get(getattr(args, "action", None)) or chosen).unknown_words(unknown)
     return args
 
 
@@ -107,3 +118,11 @@ def configure(name: str, parser: argparse.ArgumentParser) -> None:
 def _suggest(word: str, known: Iterable[str]) -> str:
     close = get_close_matches(word, list(known), n=2, cutoff=0.6)
     return f": did you mean {' or '.join(close)}?" if close else ""
+
+
+def _list_choices(choices: Sequence[str]) -> str:
+    """All choices, if they fit into a line."""
+    if len(choices) > CHOICES_SHOWN_MAX:
+        return ""
+    *others, last = choices
+    return f": choose {', '.join(others)} or {last}" if others else f": choose {last}"

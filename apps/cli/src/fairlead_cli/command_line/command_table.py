@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "redo": CommandEntry("session.redo", "bring back what the last undo took"),
     "cancel": CommandEntry("session.cancel", "withdraw one pending input"),
     "rename": CommandEntry("session.rename", "give a session a title of your own"),
+    "move": CommandEntry("session.move", "let a session work in another directory or pool"),
     "cost": CommandEntry("overview.cost", "say what a session or all of them have cost"),
     "export": CommandEntry("session.export", "write sessions to a file that can be verified"),
     "import": CommandEntry("session.import_file", "bring the sessions of an exported file here"),
@@ -54,6 +55,13 @@ COMMANDS: Final = {
     "audit": CommandEntry(
         "operations.audit", "verify the live log for ever, and count what breaks a rule"
     ),
+    "backup": CommandEntry("operations.backup", "copy a running deployment into a directory"),
+    "restore": CommandEntry("operations.restore", "bring a backup into an empty deployment"),
+    "capacity": CommandEntry("operations.capacity", "compute what so many agents need"),
+    "purge": CommandEntry(
+        "operations.purge", "remove everything that is stored of a session or a tenant"
+    ),
+    "pool": CommandEntry("operations.pool", "list the pools of tool workers, or drain one"),
     "quota": CommandEntry("stack.quota", "show what a tenant uses of each of its quotas"),
     "bench": CommandEntry("stack.bench", "measure throughput and latency"),
     "sim": CommandEntry("stack.sim", "run the simulated model provider alone"),

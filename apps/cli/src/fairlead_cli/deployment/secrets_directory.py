@@ -5,10 +5,12 @@ clients (`.pgpass`), and inside an address (`.dsn`) for platforms that hand out 
 what a new release needs, writes the grants anew and renews a certificate that expires soon.
 """
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from secrets import token_bytes
 from typing import Final
 
 from fairlead_cli.deployment.certificates import Authority, needs_renewal
@@ -19,6 +21,7 @@ from fairlead_cli.options.operations import DEFAULT_DATABASE
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
 from fairlead_projector.roles import GATEWAY, MIGRATOR, PROJECTOR
+from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules, worker_identity
 from fairlead_service.identity.key_file import add_key
 from fairlead_service.identity.keys import mint_key
 
@@ -30,6 +33,7 @@ ROLE_READERS: Final = {
     PROJECTOR: ("migrate", "projector"),
     GATEWAY: ("migrate", "gateway"),
 }
+COOKIE_KEY_BYTES: Final = 32
 CLUSTER: Final = ("nats-1", "nats-2", "nats-3")
 STATEFUL_SET: Final = tuple(
     f"nats-{index}.nats{domain}" for index in range(3) for domain in ("", ".fairlead.svc")
@@ -43,6 +47,12 @@ class SecretsDirectory:
 
     root: Path
     database: str = DEFAULT_DATABASE
+    pools: PoolRules = ONE_POOL
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """Every process with a key of its own."""
+        return (*SERVICE_IDENTITIES, *map(worker_identity, self.pools.others))
 
     def write(self, hosts: Sequence[str], now: datetime) -> list[str]:
         """Make what is missing. The lines say what changed. Raises CommandError and LogError."""
@@ -52,6 +62,7 @@ class SecretsDirectory:
             *self._write_nats_keys(),
             *self._write_passwords(),
             *self._write_first_key(),
+            *self._write_cookie_key(),
         ]
         return lines or [f"{self.root}: everything is there"]
 
@@ -64,16 +75,17 @@ class SecretsDirectory:
             write_private(nats / "tls.key", key)
             write_private(nats / "tls.crt", certificate)
             lines.append(f"{nats / 'tls.crt'}: issued for {', '.join(hosts)}; reload nats-server")
-        for name in ("nats", *SERVICE_IDENTITIES):
+        for name in ("nats", *self.identities):
             self._copy(authority.certificate_file, self._directory(name) / "ca.crt")
         return lines
 
     def _write_nats_keys(self) -> list[str]:
         directory = self._directory("nats-keys")
-        lines = [line for line in write_keys(directory, KeyChanges()) if line.endswith("created")]
+        changes = write_keys(directory, KeyChanges(), self.pools)
+        lines = [line for line in changes if line.endswith("created")]
         keys = KeyDirectory(directory)
         self._copy(keys.config, self._directory("nats") / "auth.conf")
-        for name in SERVICE_IDENTITIES:
+        for name in self.identities:
             self._copy(keys.seed_file(name), self._directory(name) / "nkey")
         return lines
 
@@ -104,6 +116,14 @@ class SecretsDirectory:
         # The runs of schedules need the digests too: a key that does not count starts nothing.
         self._copy(keys, self._directory("hooks") / "keys.json")
         return lines
+
+    def _write_cookie_key(self) -> list[str]:
+        """Every gateway opens the cookies of the console that another one sealed."""
+        path = self._directory("gateway") / "cookie.key"
+        if path.exists():
+            return []
+        write_private(path, f"{b64encode(token_bytes(COOKIE_KEY_BYTES)).decode()}\n")
+        return [f"{path}: created"]
 
     def _directory(self, name: str) -> Path:
         directory = self.root / name

@@ -20,6 +20,7 @@ from fairlead_cli.embedded.private_files import write_private
 from fairlead_cli.embedded.service_environment import common_environment
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.errors import BinaryMissing
+from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules
 
 BINARY: Final = "nats-server"
 INFO: Final = b"INFO "
@@ -50,6 +51,8 @@ class NatsServer:
     routes: RouteAccess | None = None
     """None: it is the only server."""
     host: str = LOOPBACK
+    pools: PoolRules = ONE_POOL
+    """Each pool of tool workers has a key of its own."""
 
     @property
     def directory(self) -> Path:
@@ -119,7 +122,7 @@ async def prepare(server: NatsServer) -> ProcessSpec:
             await child_process.end_orphan(
                 int(pid), str(server.config_path), signal.SIGTERM, grace_s=10.0
             )
-    prepare_keys(server.state)
+    prepare_keys(server.state, server.pools)
     write_private(server.config_path, server.config())
     return ProcessSpec(
         argv=(str(find_binary()), "--config", str(server.config_path)),

@@ -6,6 +6,7 @@ from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.grants.server_config import PLATFORM
 from fairlead_schema.identity.principal import LOCAL
+from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules
 
 OPEN_ACCOUNT: Final = "$G"
 """The account of a server without accounts. Stacks before the keys kept their streams in it."""
@@ -25,10 +26,10 @@ def nats_environment(state: StateDirectory, service: str) -> dict[str, str]:
     }
 
 
-def prepare_keys(state: StateDirectory) -> KeyDirectory:
+def prepare_keys(state: StateDirectory, pools: PoolRules = ONE_POOL) -> KeyDirectory:
     """Make missing keys, write the grants anew, and keep the streams of an earlier version."""
     keys = key_directory(state)
-    keys.write((LOCAL,))
+    keys.write((LOCAL,), pools=pools)
     before = state.nats / "jetstream" / "jetstream" / OPEN_ACCOUNT
     now = before.with_name(PLATFORM)
     if before.is_dir() and not now.exists():

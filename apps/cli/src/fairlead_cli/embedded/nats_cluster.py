@@ -21,6 +21,7 @@ from fairlead_cli.errors import StateUnusable, UsageError
 from fairlead_eventlog.condition.retention import Retention
 from fairlead_eventlog.errors import LogError, LogUnavailable
 from fairlead_eventlog.provision import provision
+from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules
 from fairlead_service.config.configuration import Config
 
 NODE_COUNTS: Final = (1, 3)
@@ -86,7 +87,7 @@ class NatsCluster:
                     address,
                     replicas=len(self.nodes),
                     wake_deadline_s=config.runner.wake_deadline_s,
-                    pools=(config.tools.pool,),
+                    pools=config.pools.names,
                     retention=Retention(**config.streams.model_dump()),
                 )
             except LogUnavailable:
@@ -97,7 +98,9 @@ class NatsCluster:
                 return
 
 
-def plan_cluster(state: StateDirectory, count: int, *, relaxed: bool = False) -> NatsCluster:
+def plan_cluster(
+    state: StateDirectory, count: int, *, relaxed: bool = False, pools: PoolRules = ONE_POOL
+) -> NatsCluster:
     """The servers of a state, on free ports. Raises UsageError, StateUnusable."""
     if count not in NODE_COUNTS:
         wanted = " or ".join(map(str, NODE_COUNTS))
@@ -105,12 +108,12 @@ def plan_cluster(state: StateDirectory, count: int, *, relaxed: bool = False) ->
     refuse_other_count(state, count)
     if count == 1:
         port, monitor_port = free_ports(2)
-        return NatsCluster((NatsServer(state, port, monitor_port, relaxed=relaxed),))
+        return NatsCluster((NatsServer(state, port, monitor_port, relaxed=relaxed, pools=pools),))
     ports = free_ports(PORTS_PER_NODE * count)
     listeners = tuple(f"{LOOPBACK}:{port}" for port in ports[2 * count :])
     routes = RouteAccess(listeners, _route_password(state))
     nodes = tuple(
-        NatsServer(state, ports[index], ports[count + index], relaxed, index, routes)
+        NatsServer(state, ports[index], ports[count + index], relaxed, index, routes, pools=pools)
         for index in range(count)
     )
     for node in nodes:

@@ -25,6 +25,7 @@ PROXIES: Final = frozenset(
     for upper in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
     for name in (upper, upper.lower())
 )
+TRACES_PREFIX: Final = "OTEL_"
 OF_SERVICE: Final[Mapping[str, frozenset[str]]] = {"runner": PROXIES}
 # Settings are no secrets, so every service gets all of them, except the sections named here.
 READERS_OF_SECTION: Final[Mapping[str, frozenset[str]]] = {
@@ -64,6 +65,8 @@ def service_environment(name: str, env: Mapping[str, str], config: Config) -> di
         if name in READERS_OF_SECTION.get(key[0], {name})
     )
     wanted = COMMON | OF_SERVICE.get(name, frozenset()) | {*named, *settings}
+    # The standard variables of OpenTelemetry: where each process sends its traces, and how.
+    wanted |= {variable for variable in env if variable.startswith(TRACES_PREFIX)}
     return {variable: value for variable, value in env.items() if variable in wanted}
 
 

@@ -26,6 +26,7 @@ from fairlead_cli.embedded.supervisor import Prepare, SupervisedProcess
 from fairlead_cli.errors import UsageError
 from fairlead_cli.service_names import SCALABLE, SERVICES
 from fairlead_cli.solo.settings_variable import SETTINGS_VARIABLE
+from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules, worker_identity
 from fairlead_service.config.section import join_directories
 from fairlead_service.config.variables import PREFIX
 
@@ -69,11 +70,17 @@ class ServiceContext:
             own["FAIRLEAD_POSTGRES_DSN"] = self.postgres[name]
         if name in READERS_OF_SECTION["auth"]:
             own |= self.auth
-        return own | (self._tool_directories() if name == "tools" else {})
+        return own | (self._worker_variables(name) if program_of(name) == "tools" else {})
 
     def inherited_variables(self, name: str) -> dict[str, str]:
         """What one service gets of our own environment, with the secrets that it needs."""
-        return service_environment(name, os.environ, self.config.config)
+        return service_environment(program_of(name), os.environ, self.config.config)
+
+    def _worker_variables(self, name: str) -> dict[str, str]:
+        """The pool that a worker serves, and its directories."""
+        pools = self.config.config.pools
+        pool = next(pool for pool in pools.names if pools.identity(pool) == name)
+        return {"FAIRLEAD_TOOLS_POOL": pool, **self._tool_directories()}
 
     def _tool_directories(self) -> dict[str, str]:
         """Where tools keep temporary files and downloads, unless the configuration says where.
@@ -90,17 +97,29 @@ class ServiceContext:
         return directories
 
 
-def complete_scale(scale: Mapping[str, int]) -> dict[str, int]:
-    """The number of processes of each service, one by default. Raises UsageError."""
-    unknown = sorted(set(scale) - set(SERVICES))
+def program_of(name: str) -> str:
+    """The service that a process runs. The workers of each pool have a name of their own."""
+    return "tools" if name.startswith("tools-") else name
+
+
+def all_names(pools: PoolRules) -> tuple[str, ...]:
+    """The names of all processes: each service, and the workers of each pool."""
+    return (*SERVICES, *map(worker_identity, pools.others))
+
+
+def complete_scale(scale: Mapping[str, int], pools: PoolRules = ONE_POOL) -> dict[str, int]:
+    """The number of processes of each service and pool, one by default. Raises UsageError."""
+    names = all_names(pools)
+    unknown = sorted(set(scale) - set(names))
     if unknown:
-        raise UsageError(f"no service is called {unknown[0]!r}: choose from {', '.join(SCALABLE)}")
+        known = ", ".join((*SCALABLE, *map(worker_identity, pools.others)))
+        raise UsageError(f"no service is called {unknown[0]!r}: choose from {known}")
     for name, count in scale.items():
         if not 0 <= count <= SCALE_MAX:
             raise UsageError(f"{name}={count}: choose between 0 and {SCALE_MAX}")
     if scale.get("gateway", 1) != 1:
         raise UsageError(f"one gateway holds the HTTP port: scale {', '.join(SCALABLE)} instead")
-    return {name: scale.get(name, 1) for name in SERVICES}
+    return {name: scale.get(name, 1) for name in names}
 
 
 def service_process(
@@ -109,7 +128,7 @@ def service_process(
     """One service process; `port` is where it serves its health."""
     own = {"FAIRLEAD_HEALTH_PORT": str(port)} | (dict(context.gateway) if name == "gateway" else {})
     spec = ProcessSpec(
-        argv=(sys.executable, "-m", f"fairlead_{name}"),
+        argv=(sys.executable, "-m", f"fairlead_{program_of(name)}"),
         log=context.state.log_path(name, index),
         cwd=context.cwd,
         env=context.environment(name) | own,

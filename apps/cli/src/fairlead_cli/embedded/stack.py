@@ -74,7 +74,6 @@ class Stack:
     @asynccontextmanager
     async def run(self) -> AsyncIterator[RunningStack]:
         """Run the stack for the length of a block. Raises CommandError, ConfigError."""
-        services.complete_scale(self._plan.scale)
         if self._plan.solo and self._plan.scale:
             raise UsageError("--solo runs one process: leave out --scale, or leave out --solo")
         state = directory.prepare_state(self._plan.state)
@@ -105,6 +104,11 @@ class Stack:
             cwd=self._plan.cwd,
             found=self._plan.found,
         )
+        services.complete_scale(self._plan.scale, config.config.pools)
+        if self._plan.solo and config.config.pools.others:
+            raise UsageError(
+                "--solo has one worker, and [[pool]] names more pools: leave out --solo"
+            )
         port = config.config.gateway.port if self._plan.port is None else self._plan.port
         http_port = claim_port(port, "HTTP", "--port")
         token = self._owner_key(state, config)
@@ -136,7 +140,9 @@ class Stack:
         self, state: StateDirectory, config: StackConfig
     ) -> tuple[NatsCluster, postgres.PostgresServer]:
         nodes, relaxed = self._plan.nats_nodes, self._plan.relaxed
-        cluster = nats_cluster.plan_cluster(state, nodes, relaxed=relaxed)
+        cluster = nats_cluster.plan_cluster(
+            state, nodes, relaxed=relaxed, pools=config.config.pools
+        )
         database = self._database = await postgres.locate_server(state, self._progress)
         self._servers += [
             *cluster.processes(config.config),
@@ -197,7 +203,9 @@ class Stack:
             return {services.solo_process(port, context, forks.spawn): port}
         instances = [
             (name, index)
-            for name, count in services.complete_scale(self._plan.scale).items()
+            for name, count in services.complete_scale(
+                self._plan.scale, context.config.config.pools
+            ).items()
             for index in range(count)
         ]
         return {

@@ -24,7 +24,33 @@ def secrets(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT/NAME",
         help=f"where the services find Postgres; default: {DEFAULT_DATABASE}",
     )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="fairlead.toml; the workers of each [[pool]] get a key of their own",
+    )
     add_json(parser, "one line of JSON per change")
+
+
+def pool(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser(
+        "list", help="pools with their workers, waiting calls and sessions"
+    )
+    drain = actions.add_parser("drain", help="move the sessions of a pool when they rest")
+    drain.add_argument("name", metavar="NAME")
+    drain.add_argument("--to", metavar="POOL", help="default: as the rules say now")
+    drain.add_argument(
+        "--wait",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="how long to wait for sessions that work (600)",
+    )
+    for action in (listing, drain):
+        add_json(action, "one line of JSON per pool or session")
+        add_config(action)
 
 
 def audit(parser: argparse.ArgumentParser) -> None:
@@ -39,3 +65,95 @@ def audit(parser: argparse.ArgumentParser) -> None:
     )
     add("--port", type=int, metavar="PORT", help="of health and metrics; default: [health] port")
     add_config(parser)
+
+
+def backup(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("directory", type=Path, metavar="DIR", help="empty, or not there yet")
+    add("--dated", action="store_true", help="make a directory below DIR, named by the time")
+    add("--keep", type=int, metavar="N", help="with --dated: keep the N newest, remove others")
+    add_json(parser)
+    add_config(parser)
+
+
+def restore(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("directory", type=Path, metavar="DIR", help="what `fairlead backup` wrote")
+    add("--check", action="store_true", help="only verify the backup; no server is needed")
+    add(
+        "--replicas",
+        type=int,
+        metavar="N",
+        help="copies of each stream; default: as the configuration says. Without a configuration"
+        " also the number of nats-servers of the new --state, 1 or 3 (1)",
+    )
+    add_json(parser)
+    add_config(parser)
+
+
+def purge(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("session", metavar="SESSION", nargs="?", help="its id")
+    add("--tree", action="store_true", help="also the sessions of its sub-agents")
+    add("--all", action="store_true", help="every session of --tenant, and all else of it")
+    add("--tenant", metavar="NAME", help="whose data it is; default for a session: default")
+    add("--dry-run", action="store_true", help="only count what is stored")
+    add("--confirm", metavar="NAME", help="the session or tenant once more, instead of typing it")
+    add(
+        "--wait",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="how long to wait until the projector has erased log and feed (60)",
+    )
+    add_json(parser)
+    add_config(parser)
+
+
+def capacity(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--agents", type=_positive, required=True, metavar="N", help="that work at the same time")
+    add(
+        "--step-s",
+        type=_positive,
+        default=10.0,
+        metavar="SECONDS",
+        help="an agent takes a step of its model so often (10)",
+    )
+    add(
+        "--steps-per-prompt",
+        type=_at_least_one,
+        default=10.0,
+        metavar="N",
+        help="the first step answers a prompt, the others follow calls (10)",
+    )
+    add(
+        "--fragments", type=_positive, default=100.0, metavar="N", help="of each answer, live (100)"
+    )
+    add(
+        "--text-bytes",
+        type=_positive,
+        default=4_000.0,
+        metavar="N",
+        help="prompts, answers, arguments and outputs of a step (4000)",
+    )
+    add("--watchers", type=float, default=1.0, metavar="N", help="event streams an agent (1)")
+    add("--hours", type=_positive, default=24.0, metavar="N", help="of work a day (24)")
+    add("--days", type=_positive, default=90.0, metavar="N", help="that sessions are kept (90)")
+    add("--feed-days", type=_positive, default=7.0, metavar="N", help="that the feed is kept (7)")
+    add("--replicas", type=int, choices=(1, 3, 5), default=3, help="copies of each stream (3)")
+    add_json(parser)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError("must be greater than zero")
+    return value
+
+
+def _at_least_one(text: str) -> float:
+    value = float(text)
+    if not 1 <= value < float("inf"):
+        raise argparse.ArgumentTypeError("must be one or more")
+    return value

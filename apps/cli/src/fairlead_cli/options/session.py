@@ -107,6 +107,20 @@ def rename(parser: argparse.ArgumentParser) -> None:
     add_http(parser)
 
 
+def move(parser: argparse.ArgumentParser) -> None:
+    add_session(parser)
+    add = parser.add_argument
+    add("--directory", metavar="DIR", help="work here from now on (default: where it is)")
+    add(
+        "--pool",
+        metavar="NAME",
+        help="let the workers of this pool serve it (default: by the rules)",
+    )
+    add("--changes", action="store_true", help="take uncommitted changes along, inside one pool")
+    add_json(parser)
+    add_http(parser)
+
+
 def export(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("session", metavar="SESSION", nargs="?", help="the session to export")

@@ -212,11 +212,12 @@ def bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("all", "chat", "cost", "memory", "path", "streams"),
+        choices=("all", "chat", "cost", "memory", "path", "capacity", "streams"),
         default="all",
         help="all: throughput and latency; chat: a terminal while text streams in; cost: processor time and counts of one turn; "
         "memory: the memory of each process over many turns; "
         "path: the stages of a turn in one session; "
+        "capacity: what each act costs and stores, for the size of a deployment; "
         "streams: 2,000 clients of 2,000 sessions, 500 clients of one (all)",
     )
     parser.add_argument("--out", type=Path, help=f"JSON file ({BENCH_FILE}; the others beside it)")

@@ -1,11 +1,15 @@
 """Files of this machine as attachments: each goes to the store of its session before the prompt."""
 
+from errno import EFBIG
 from pathlib import Path
+from typing import Final
 
 from fairlead_cli.errors import UsageError
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_schema.ids import SessionId
 from fairlead_schema.prompt import FileInput
+
+BYTES_MAX: Final = 20 * 1024 * 1024
 
 
 def read_files(names: list[str]) -> dict[str, bytes]:
@@ -24,9 +28,18 @@ async def upload_files(
     return inputs
 
 
+def read_bounded(path: Path) -> bytes:
+    """A file that is no larger than an attachment may be. Devices and pipes may have no end. Raises OSError."""
+    with path.open("rb") as file:
+        content = file.read(BYTES_MAX + 1)
+    if len(content) > BYTES_MAX:
+        raise OSError(EFBIG, f"it has more than {BYTES_MAX >> 20} MiB, the most of an attachment")
+    return content
+
+
 def _read(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        content = read_bounded(path)
     except OSError as error:
         raise UsageError(f"--file {path}: {error.strerror}") from error
     if not content:

@@ -13,6 +13,8 @@ from fairlead_schema.catalog import ModelRef
 from fairlead_schema.prompt import TEXT_LENGTH_MAX, PromptOptions
 
 STDIN: Final = "-"
+# A character has at most four bytes. Standard input may have no end.
+STDIN_BYTES_MAX: Final = 4 * TEXT_LENGTH_MAX
 
 
 def read_text(words: list[str]) -> str:
@@ -35,7 +37,9 @@ def read_text(words: list[str]) -> str:
 
 def read_stdin() -> str:
     """Standard input as text. Raises UsageError if it is none."""
-    raw = sys.stdin.buffer.read()
+    raw = sys.stdin.buffer.read(STDIN_BYTES_MAX + 1)
+    if len(raw) > STDIN_BYTES_MAX:
+        raise UsageError("standard input is too long for a prompt: attach it with --file")
     try:
         return raw.decode().rstrip("\n")
     except UnicodeDecodeError as error:

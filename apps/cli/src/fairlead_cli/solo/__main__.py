@@ -12,6 +12,7 @@ from fairlead_service.config.configuration import ConfigError
 from fairlead_service.http_protocol import ConnectionLimits
 from fairlead_service.process import serve
 from fairlead_service.process_memory import keep_memory_private
+from fairlead_service.traces.setup import start_tracing
 
 
 def main() -> None:
@@ -22,6 +23,7 @@ def main() -> None:
         gateway = GatewaySettings.of(configs["gateway"])
         # Every part names itself in its lines. What belongs to no part is about HTTP.
         logs.configure("gateway", gateway.log_level)
+        start_tracing("solo", configs["gateway"].traces, os.environ)
         process = SoloProcess(build_parts(configs))
     except ConfigError as error:
         sys.exit(f"fairlead-solo: {error}")

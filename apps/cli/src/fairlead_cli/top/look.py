@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from fairlead_client.answers.answer_models import data_of, read_as
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_schema.commands.quota import TenantUsageReport
 from fairlead_schema.errors import Refused, SessionNotFound
@@ -118,12 +119,12 @@ class SessionObserver:
             for info, explanation in zip(infos, explanations, strict=True)
             if explanation is not None
         )
-        return SessionsLook(rank(rows), TenantUsageReport.model_validate(usage["data"]))
+        return SessionsLook(rank(rows), read_as(TenantUsageReport, data_of(usage)))
 
     async def _explain(self, info: SessionInfo) -> Mapping[str, Any] | None:
         """Why a session works or rests; None if somebody has erased it."""
         known = self._explained.get(info.id)
-        if known is not None and known[0] == info.time.updated and known[1]["state"] == "idle":
+        if known is not None and known[0] == info.time.updated and known[1].get("state") == "idle":
             return known[1]
         try:
             explanation = await self.client.explain(info.id)

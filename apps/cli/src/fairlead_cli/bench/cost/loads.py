@@ -30,12 +30,12 @@ class LoadTarget:
 
 async def open_text_turns(target: LoadTarget, stack: AsyncExitStack) -> Act:
     """A prompt that is answered by 20 chunks in one write, without tools."""
-    return await _open_turns(target, stack, text_prompt, ends=1)
+    return await open_turns(target, stack, text_prompt, ends=1)
 
 
 async def open_tool_turns(target: LoadTarget, stack: AsyncExitStack) -> Act:
     """A prompt whose first step makes one call of a tool that does nothing."""
-    return await _open_turns(target, stack, tool_prompt, ends=2)
+    return await open_turns(target, stack, tool_prompt, ends=2)
 
 
 async def open_admissions(target: LoadTarget, _stack: AsyncExitStack) -> Act:
@@ -73,12 +73,19 @@ def tool_prompt(number: int) -> str:
     return f"[[sim: tool=probe_pure args='{args}' ; answer=done]]"
 
 
-async def _open_turns(
-    target: LoadTarget, stack: AsyncExitStack, prompt: Callable[[int], str], *, ends: int
+async def open_turns(
+    target: LoadTarget,
+    stack: AsyncExitStack,
+    prompt: Callable[[int], str],
+    *,
+    ends: int,
+    stream: str = "event",
 ) -> Act:
+    """Turns of eight sessions, one listener each; a turn is over after so many ends of steps."""
     idle: asyncio.Queue[Listener] = asyncio.Queue()
     for session in await create_sessions(target.eventlog, SESSIONS):
-        idle.put_nowait(await stack.enter_async_context(open_listener(target.url, session)))
+        opening = open_listener(target.url, session, stream=stream)
+        idle.put_nowait(await stack.enter_async_context(opening))
 
     async def take(number: int) -> None:
         listener = await idle.get()

@@ -22,6 +22,7 @@ from fairlead_cli.bench.cost.server_counts import ServerCounts, count
 from fairlead_cli.embedded.running_stack import RunningStack
 
 LISTENERS: Final = 50
+WARM_UNITS: Final = 2 * SESSIONS
 # The projector and the feed finish behind the load.
 SETTLE_S: Final = 1.0
 
@@ -86,7 +87,7 @@ async def measure(
     async with AsyncExitStack() as exits:
         act = await open_load(target, exits)
         ways = 1 if "listener" in name else SESSIONS
-        await _run(act, range(-2 * SESSIONS, 0), ways)
+        await _run(act, range(-WARM_UNITS, 0), ways)
         await asyncio.sleep(SETTLE_S)
         pids = _pids(stack)
         counts, before = await count(stack.monitor, stack.postgres_admin), read_usage(pids)

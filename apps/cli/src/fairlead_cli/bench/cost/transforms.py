@@ -31,32 +31,44 @@ class TransformQuestion(Protocol):
     async def respond(self, data: bytes) -> None: ...
 
 
+class TransformService:
+    """Answers every question that it changes nothing, and counts them."""
+
+    def __init__(self) -> None:
+        self.questions = 0
+
+    async def answer(self, question: TransformQuestion) -> None:
+        json.loads(question.data)
+        self.questions += 1
+        await question.respond(b'{"data":null}')
+
+
 async def measure_transforms(
     url: str, client: NatsAddress, eventlog: EventLog, *, each: int
 ) -> dict[str, float]:
     """The p50 of turns with a transform by that of turns without, timed in turn."""
     (session,) = await create_sessions(eventlog, 1)
-    added: list[float] = []
+    service, added, asked = TransformService(), list[float](), 0
     async with (
         open_link(client, name="fairlead-bench-transform") as link,
         open_listener(url, session) as listener,
     ):
-        await link.client.subscribe(_SUBJECT, cb=_answer)
-        count = max(3, each // ROUNDS)
+        await link.client.subscribe(_SUBJECT, cb=service.answer)
+        count = max(10, each // 2)
         await _time(listener, count)
         for _ in range(ROUNDS):
             without = await _time(listener, count)
             await send_command(eventlog, "transform.register", _TRANSFORM)
             # The first turn reads the registration anew.
             await listener.take_turn("warm")
+            before = service.questions
             added.append(await _time(listener, count) - without)
+            asked += service.questions - before
             await send_command(eventlog, "transform.remove", {"name": _NAME})
+            await listener.take_turn("warm")
+    if asked != ROUNDS * count:
+        raise RuntimeError(f"{asked} of {ROUNDS * count} timed turns asked the transform")
     return {ADDED_MS: median(added) * 1000}
-
-
-async def _answer(question: TransformQuestion) -> None:
-    json.loads(question.data)
-    await question.respond(b'{"data":null}')
 
 
 async def _time(listener: Listener, count: int) -> float:

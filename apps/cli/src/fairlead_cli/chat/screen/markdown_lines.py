@@ -2,19 +2,13 @@
 
 import io
 import re
-from typing import Any, ClassVar, Final
+from typing import Final
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
-from rich.padding import Padding
+from rich.console import Console, RenderableType
 from rich.segment import Segment
-from rich.syntax import Syntax
 from rich.text import Text
 from rich.theme import Theme
-from typing_extensions import override
 
-CODE_THEME: Final = "ansi_dark"
-"""The terminal's own colours: they fit a light and a dark background."""
 _THEME: Final = Theme(
     {
         "markdown.code": "cyan",
@@ -35,41 +29,6 @@ _THEME: Final = Theme(
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)", re.MULTILINE)
 # Markdown of this size is no answer of a model: as plain text it costs little.
 MARKDOWN_LENGTH_MAX: Final = 200_000
-
-
-class LeftHeading(Heading):
-    """A heading at the left, without a frame."""
-
-    @override
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        self.text.justify = "left"
-        yield self.text
-
-
-class IndentedCode(CodeBlock):
-    """Code behind a margin, on the terminal's own background."""
-
-    @override
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        code = Syntax(
-            str(self.text).rstrip(),
-            self.lexer_name,
-            theme=CODE_THEME,
-            word_wrap=True,
-            background_color="default",
-        )
-        yield Padding(code, (0, 0, 0, 2), expand=False)
-
-
-class ChatMarkdown(Markdown):
-    """Markdown as the transcript shows it."""
-
-    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
-        **Markdown.elements,
-        "heading_open": LeftHeading,
-        "fence": IndentedCode,
-        "code_block": IndentedCode,
-    }
 
 
 def make_console() -> Console:
@@ -142,13 +101,11 @@ class MarkdownLines:
             return []
         if len(text) > MARKDOWN_LENGTH_MAX:
             return draw(self._console, Text(text), width)
-        drawn = draw(self._console, _markdown(text), width)
+        # The parser and the colours of code take as long to load as the rest of the screen.
+        from fairlead_cli.chat.screen.chat_markdown import ChatMarkdown  # noqa: PLC0415
+
+        drawn = draw(self._console, ChatMarkdown(text), width)
         return _without_blank_runs(drawn)
-
-
-def _markdown(text: str) -> ChatMarkdown:
-    options: dict[str, Any] = {"code_theme": CODE_THEME, "hyperlinks": False}
-    return ChatMarkdown(text, **options)
 
 
 def _without_blank_runs(lines: list[list[Segment]]) -> list[list[Segment]]:

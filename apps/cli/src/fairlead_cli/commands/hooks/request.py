@@ -1,24 +1,38 @@
 """One request of a command to the gateway, and times for people."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from fairlead_cli.gateway import run_with_connection
+from fairlead_cli.errors import OtherRelease
+from fairlead_cli.gateway import gateway_of, run_with_connection
+from fairlead_client.answers.answer_models import data_of
+from fairlead_client.errors import MalformedAnswer
 
 
 def send(
     args: argparse.Namespace, method: str, path: str, body: dict[str, Any] | None = None
 ) -> Any:  # noqa: ANN401 - any JSON
     """The data of the answer; None without a body."""
-    options = {} if body is None else {"json": body}
+    options: dict[str, Any] = {} if body is None else {"json": body}
     answer = run_with_connection(
         args,
         lambda connection: connection.request(
             method, path, is_repeatable=method == "GET", **options
         ),
     )
-    return None if answer is None else answer["data"]
+    return None if answer is None else data_of(answer)
+
+
+@contextmanager
+def explain_answers(args: argparse.Namespace) -> Iterator[None]:
+    """Say of an answer that lacks what it always has that it comes from another release."""
+    try:
+        yield
+    except (MalformedAnswer, AttributeError, LookupError, TypeError) as error:
+        raise OtherRelease(gateway_of(args).url, f"{type(error).__name__}: {error}") from error
 
 
 def present(**fields: object) -> dict[str, Any]:

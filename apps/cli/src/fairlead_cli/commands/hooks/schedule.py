@@ -4,7 +4,7 @@ import argparse
 from datetime import datetime
 from typing import Any
 
-from fairlead_cli.commands.hooks.request import present, send, show_time
+from fairlead_cli.commands.hooks.request import explain_answers, present, send, show_time
 from fairlead_cli.errors import UsageError
 from fairlead_cli.json_output import print_json, print_json_lines
 from fairlead_cli.terminal import shorten, stdout_console, table
@@ -13,6 +13,11 @@ PATH = "/api/schedule"
 
 
 def run(args: argparse.Namespace) -> int:
+    with explain_answers(args):
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     match args.action:
         case "create":
             return _show(args, [send(args, "POST", PATH, _body(args))])

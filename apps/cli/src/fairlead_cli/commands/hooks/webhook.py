@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from fairlead_cli.commands.hooks.request import present, send, show_time
+from fairlead_cli.commands.hooks.request import explain_answers, present, send, show_time
 from fairlead_cli.errors import CommandError
 from fairlead_cli.json_output import print_json, print_json_lines
 from fairlead_cli.terminal import stderr_console, stdout_console, table
@@ -14,6 +14,11 @@ PATH = "/api/webhook"
 
 def run(args: argparse.Namespace) -> int:
     """Run one action. A trial or delivery that fails ends with code 1."""
+    with explain_answers(args):
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     match args.action:
         case "create":
             return _show_changed(args, send(args, "POST", PATH, _body(args)))

@@ -13,7 +13,7 @@ def run(args: argparse.Namespace) -> int:
     config = effective_config(args)
     configure("audit", config.log.level)
     app = build_auditor(
-        config.nats.address("operator"), whole=args.whole, sessions_max=args.sessions_max
+        config.nats.address("audit"), whole=args.whole, sessions_max=args.sessions_max
     )
     serve(app, host=config.health.host, port=config.health.port if args.port is None else args.port)
     return 0

@@ -1,6 +1,7 @@
 """`fairlead secrets`: make the keys, certificates and passwords of a deployment."""
 
 import argparse
+import os
 from datetime import UTC, datetime
 
 from fairlead_cli.deployment.secrets_directory import (
@@ -10,13 +11,16 @@ from fairlead_cli.deployment.secrets_directory import (
 from fairlead_cli.errors import CommandError
 from fairlead_cli.json_output import print_json_lines
 from fairlead_cli.terminal import stdout_console
+from fairlead_service.config.configuration import load
 
 
 def run(args: argparse.Namespace) -> int:
     """Make what is missing. Existing secrets stay, so the command may run before every start."""
     hosts = tuple(args.nats_host or DEFAULT_HOSTS)
     try:
-        lines = SecretsDirectory(args.directory, args.database).write(hosts, datetime.now(UTC))
+        pools = load(args.config, os.environ).pools
+        secrets = SecretsDirectory(args.directory, args.database, pools)
+        lines = secrets.write(hosts, datetime.now(UTC))
     except OSError as error:
         reason = error.strerror or str(error)
         raise CommandError(f"{args.directory} cannot be written: {reason}") from error

@@ -8,6 +8,7 @@ from rich.markup import escape
 from fairlead_cli.gateway import run_with_client
 from fairlead_cli.json_output import print_json
 from fairlead_cli.terminal import stdout_console, table
+from fairlead_client.answers.answer_models import data_of
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_schema.catalog import Tokens
 from fairlead_schema.commands.quota import TenantUsageReport
@@ -25,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
 async def _load_tenant(
     client: AsyncFairlead, limit: int
 ) -> tuple[TenantUsageReport, list[SessionInfo]]:
-    usage = (await client.request("GET", "/api/tenant/usage"))["data"]
+    usage = data_of(await client.request("GET", "/api/tenant/usage"))
     return TenantUsageReport.model_validate(usage), await client.sessions(limit=limit)
 
 

@@ -10,8 +10,6 @@ from fairlead_cli.embedded.state_directory import load_addresses
 from fairlead_cli.gateway import gateway_of, run_with_client
 from fairlead_cli.json_output import print_json
 from fairlead_cli.terminal import stdout_console
-from fairlead_service.config.configuration import load
-from fairlead_tools.shell.confinement import find_confinement
 
 
 def run(args: argparse.Namespace) -> int:
@@ -20,7 +18,7 @@ def run(args: argparse.Namespace) -> int:
         print_json(explanation)
         return 0
     out = stdout_console()
-    out.print(str(explanation["reason"]), markup=False)
+    out.print(str(explanation.get("reason", "The server does not say why.")), markup=False)
     for line in (*detail_lines(explanation), *_sandbox_lines(args)):
         out.print(f"  {line}", style="dim", markup=False)
     return 0
@@ -31,8 +29,10 @@ def _sandbox_lines(args: argparse.Namespace) -> list[str]:
     local = load_addresses(args.state)
     if local.get("http") != gateway_of(args).url or not local.get("config"):
         return []
-    config = load(Path(local["config"]), os.environ)
-    return [f"sandbox: {find_confinement(config.tools).line}"]
+    # Only for a local stack: the configuration and the sandbox take long to load.
+    from fairlead_cli.deployment.sandbox_line import sandbox_line  # noqa: PLC0415
+
+    return [sandbox_line(Path(local["config"]), os.environ)]
 
 
 def detail_lines(explanation: dict[str, Any]) -> list[str]:

@@ -6,10 +6,11 @@ import os
 import sys
 
 from fairlead_cli.command_line.command_table import COMMANDS
+from fairlead_cli.command_line.module_loader import keep_modules
+from fairlead_cli.command_line.opening_line import OpeningLine
 from fairlead_cli.errors import UsageError
 from fairlead_cli.gateway import PATIENCE_S, explain_errors, gateway_of, run_with_client
 from fairlead_cli.json_output import print_json
-from fairlead_cli.top.app import TopApp
 from fairlead_cli.top.look import SessionObserver
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
@@ -23,13 +24,15 @@ def run(args: argparse.Namespace) -> int:
         look = run_with_client(args, lambda client: SessionObserver(client, args.limit).look())
         print_json(look.wire())
         return 0
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    # The screen is drawn on standard error.
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError("top needs a terminal; --json prints one look for programs")
-    asyncio.run(_show(args))
+    with OpeningLine("top") as line:
+        asyncio.run(_show(args, line))
     return 0
 
 
-async def _show(args: argparse.Namespace) -> None:
+async def _show(args: argparse.Namespace, line: OpeningLine) -> None:
     """Look once before the screen opens: a wrong address or key is said in the terminal."""
     gateway = gateway_of(args)
     connection = AsyncHttpConnection(gateway.url, gateway.token, patience_s=PATIENCE_S)
@@ -38,6 +41,9 @@ async def _show(args: argparse.Namespace) -> None:
     try:
         with explain_errors(gateway.url):
             first = await observer.look()
+        # The library of the terminal is loaded only where there is a terminal.
+        with keep_modules():
+            from fairlead_cli.top.app import TopApp  # noqa: PLC0415
         app = TopApp(
             observer,
             connection,
@@ -46,6 +52,7 @@ async def _show(args: argparse.Namespace) -> None:
             open_command=open_command(args),
             environment=_environment(args),
         )
+        line.hide()
         await app.run_async()
     finally:
         await client.aclose()

@@ -11,6 +11,7 @@ from fairlead_cli.export_file import verify_file
 from fairlead_cli.gateway import run_with_connection
 from fairlead_cli.json_output import print_json
 from fairlead_cli.terminal import stdout_console
+from fairlead_client.answers.answer_models import data_of
 from fairlead_client.async_client.http_connection import CONNECT_S, TIMEOUT_S, AsyncHttpConnection
 
 PIECE_BYTES: Final = 256 * 1024
@@ -45,7 +46,7 @@ async def _upload(connection: AsyncHttpConnection, args: argparse.Namespace) -> 
         headers={"content-type": "application/octet-stream"},
         timeout=_TIMEOUT,
     )
-    report: dict[str, Any] = answer["data"]
+    report: dict[str, Any] = data_of(answer)
     return report
 
 

@@ -2,16 +2,20 @@
 
 import argparse
 from contextlib import aclosing
+from typing import Final
 
 from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import run_with_client
 from fairlead_cli.json_output import print_json
 from fairlead_cli.terminal import stderr_console, stdout_console
+from fairlead_client.answers.answer_models import data_of, read_as
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.message_ids import mint_message_id
 from fairlead_client.prompt_input import session_id_of
 from fairlead_schema.commands.input import ShellReceipt
-from fairlead_schema.events import InputCancelled, ShellEnded
+
+CANCELLED: Final = "input.cancelled"
+ENDED: Final = "shell.ended"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
         body = {"command": args.text, "id": args.id or mint_message_id()}
         path = f"/api/session/{session_id_of(args.session)}/shell"
         answer = await client.request("POST", path, json=body)
-        receipt = ShellReceipt.model_validate(answer["data"])
+        receipt = read_as(ShellReceipt, data_of(answer))
         if not args.json:
             stderr_console().print(f"Requested: {receipt.id}", style="dim", markup=False)
         return (*await follow_shell(client, receipt), receipt.id)
@@ -43,8 +47,8 @@ async def follow_shell(client: AsyncFairlead, receipt: ShellReceipt) -> tuple[st
         async for event in stream:
             if event.data.get("messageID") != receipt.id:
                 continue
-            if event.type == InputCancelled.type:
+            if event.type == CANCELLED:
                 raise CommandError("the command was withdrawn before it started")
-            if event.type == ShellEnded.type:
+            if event.type == ENDED:
                 return event.data["output"], event.data.get("exit")
     raise CommandError(f"the stream ended before the command (fairlead tail {receipt.session_id})")

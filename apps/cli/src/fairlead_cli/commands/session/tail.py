@@ -12,14 +12,9 @@ from fairlead_cli.json_output import print_json
 from fairlead_cli.terminal import shorten, stdout_console
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.received_event import ReceivedEvent
-from fairlead_schema.events import BY_TYPE
-from fairlead_schema.public_events import PREFIX, client_type
+from fairlead_schema.session_values.event_names import NOTICES, PREFIX
 
 _HIDDEN: Final = frozenset({"timestamp", "sessionID"})
-
-NOTICES: Final = frozenset(
-    client_type(kind.type, notice=True) for kind in BY_TYPE.values() if kind.visibility == "notice"
-)
 
 
 def run(args: argparse.Namespace) -> int:

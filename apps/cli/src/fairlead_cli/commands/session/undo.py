@@ -7,7 +7,7 @@ from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import run_with_client
 from fairlead_cli.reverts import report_revert
 from fairlead_client.async_client.client import AsyncFairlead
-from fairlead_schema.events.revert import RevertState
+from fairlead_schema.session_values.revert_state import RevertState
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import uvloop
 
 from fairlead_cli import terminal
+from fairlead_cli.bench.capacity.run import run_capacity
 from fairlead_cli.bench.cost.report import LoadCost
 from fairlead_cli.bench.cost.run import run_cost
 from fairlead_cli.bench.cost.server_counts import ServerCounts
@@ -22,6 +23,7 @@ DEFAULT_CHAT = Path(".bench/chat.json")
 DEFAULT_COST = Path(".bench/cost.json")
 DEFAULT_MEMORY = Path(".bench/memory.json")
 DEFAULT_PATH = Path(".bench/path.json")
+DEFAULT_CAPACITY = Path(".bench/capacity.json")
 DEFAULT_STREAMS = Path(".bench/streams.json")
 
 
@@ -35,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
         return _run_memory(args)
     if args.what == "path":
         return _run_path(args)
+    if args.what == "capacity":
+        return _run_capacity(args)
     if args.what == "streams":
         return _run_streams(args)
     console = terminal.stderr_console()
@@ -102,6 +106,17 @@ def _run_path(args: argparse.Namespace) -> int:
         grid.add_row(name, f"{timing.p50_ms:.2f}", f"{timing.p99_ms:.2f}")
     terminal.stdout_console().print(grid)
     _write(args.out or DEFAULT_PATH, [{name: each.to_json() for name, each in timings.items()}])
+    return 0
+
+
+def _run_capacity(args: argparse.Namespace) -> int:
+    console = terminal.stderr_console()
+    figures = uvloop.run(run_capacity(scale=args.scale, progress=console.print))
+    grid = terminal.table("capacity", "value")
+    for name, value in figures.items():
+        grid.add_row(name, f"{value:,.2f}")
+    terminal.stdout_console().print(grid)
+    _write(args.out or DEFAULT_CAPACITY, [{"mode": "capacity", "figures": figures}])
     return 0
 
 

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _demo(out: Console, plan: StackPlan) -> None:
-    services = "five services in one process" if plan.solo else "five services"
+    services = "six services in one process" if plan.solo else "six services"
     _print_title(out, f"A whole stack here: NATS, Postgres, {services}, a simulated model")
     start = time.monotonic()
     # SIGTERM ends the demo as Ctrl-C does, so that nothing stays behind.

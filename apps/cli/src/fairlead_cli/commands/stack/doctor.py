@@ -17,7 +17,10 @@ from rich.markup import escape
 
 from fairlead_cli import checks
 from fairlead_cli.addresses import nats_url
+from fairlead_cli.capacity.limits import compare_with_limits
+from fairlead_cli.capacity.stack_load import read_load
 from fairlead_cli.checks import Finding
+from fairlead_cli.deployment.certificate_age import check_certificates
 from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.embedded.state_directory import MEGABYTE, load_addresses, lock_owner
 from fairlead_cli.json_output import print_json_lines
@@ -33,6 +36,7 @@ from fairlead_projector.database import Connection
 from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import is_migrated
 from fairlead_schema.identity.nats_address import NatsAddress
+from fairlead_schema.tools.pool_rules import DEFAULT_POOL
 from fairlead_service.config.configuration import Config
 
 MARKS: Final = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}
@@ -87,7 +91,14 @@ async def _check_servers(
     ops_url = addresses.get("ops")
     pending: list[Awaitable[Finding | None]] = []
     if nats is not None:
-        pending += [_check_nats(nats), _check_copies(nats), _check_room(nats), _check_format(nats)]
+        pools = (DEFAULT_POOL,) if config is None else config.pools.names
+        pending += [
+            _check_nats(nats, pools),
+            _check_copies(nats),
+            _check_room(nats),
+            _check_format(nats),
+            check_certificates(nats, timeout_s=CHECK_TIMEOUT_S),
+        ]
     for monitor in _monitors(args, addresses):
         pending += [_check_durability(monitor), _check_clock(monitor)]
     if dsn:
@@ -98,7 +109,8 @@ async def _check_servers(
         pending.append(_check_http(ops_url, "/readyz"))
     if not pending:
         return [Finding("servers", "ok", f"none configured here (default {DEFAULT_URL})")]
-    return [finding for finding in await asyncio.gather(*pending) if finding is not None]
+    findings = [finding for finding in await asyncio.gather(*pending) if finding is not None]
+    return findings + (await _check_capacity(nats, dsn) if nats is not None else [])
 
 
 def _monitors(args: argparse.Namespace, addresses: dict[str, Any]) -> list[str]:
@@ -125,9 +137,9 @@ def _configured_dsn(config: Config | None) -> str | None:
     return config.postgres.dsn
 
 
-async def _check_nats(address: NatsAddress) -> Finding:
+async def _check_nats(address: NatsAddress, pools: tuple[str, ...]) -> Finding:
     try:
-        asked = read_drift(address, timeout_s=CHECK_TIMEOUT_S / 2)
+        asked = read_drift(address, timeout_s=CHECK_TIMEOUT_S / 2, pools=pools)
         drift = await asyncio.wait_for(asked, CHECK_TIMEOUT_S)
     except (LogError, TimeoutError) as error:
         mend = checks.mend_nats(error, address)
@@ -161,6 +173,15 @@ async def _check_format(address: NatsAddress) -> Finding | None:
     except LogError:
         return None  # The check of the connection says why.
     return checks.check_format(level)
+
+
+async def _check_capacity(address: NatsAddress, dsn: str | None) -> list[Finding]:
+    """How near is the stack to the limits of its parts?"""
+    try:
+        dsn = add_password(dsn) if dsn else None
+        return compare_with_limits(await read_load(address, dsn, timeout_s=CHECK_TIMEOUT_S / 2))
+    except LogError:
+        return []  # The check of the connection says why.
 
 
 async def _check_durability(monitor: str) -> Finding:

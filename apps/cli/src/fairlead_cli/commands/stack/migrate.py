@@ -17,6 +17,7 @@ from fairlead_projector import database
 from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import migrate
 from fairlead_projector.roles import DatabaseLogins, create_roles, read_login
+from fairlead_service.postgres_failure import explain_postgres_failure
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,8 +33,7 @@ def run(args: argparse.Namespace) -> int:
             dsn = add_password(config.migrate_dsn or config.dsn)
         asyncio.run(_migrate(dsn))
     except psycopg.Error as error:
-        reason = " ".join(str(error).split())
-        raise CommandError(f"Postgres refused: {reason}; run `fairlead doctor`") from error
+        raise CommandError(explain_postgres_failure(error)) from error
     except ProjectorError as error:
         raise CommandError(str(error)) from error
     if args.json:

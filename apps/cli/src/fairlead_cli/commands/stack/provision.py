@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from fairlead_eventlog.condition.retention import Retention
 from fairlead_eventlog.errors import CredentialsRefused, LogUnavailable, ServerUnfit, SubjectRefused
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.status.status_record import record_restore
+from fairlead_service.config.configuration import load
 
 PAUSE_S: Final = 1.0
 
@@ -32,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
             args.callout,
             tuple(args.tenant),
         )
-        for line in write_keys(args.nats_auth, changes):
+        pools = load(args.config, os.environ).pools
+        for line in write_keys(args.nats_auth, changes, pools):
             show(line)
         return 0
     config = effective_config(args)
@@ -44,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
             address,
             replicas=args.replicas or config.nats.replicas,
             wake_deadline_s=config.runner.wake_deadline_s,
-            pools=(config.tools.pool,),
+            pools=config.pools.names,
             finalise=args.finalise,
             retention=Retention(**config.streams.model_dump()),
             shrink=args.shrink,

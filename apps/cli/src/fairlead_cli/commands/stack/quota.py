@@ -3,28 +3,19 @@
 import argparse
 import asyncio
 
-from pydantic import ValidationError
-
-from fairlead_cli.addresses import effective_config
-from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import gateway_of, open_client
 from fairlead_cli.json_output import print_json
 from fairlead_cli.terminal import stdout_console, table
-from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.jetstream.connect import connect
-from fairlead_schema import subjects
-from fairlead_schema.commands.answer import CommandAnswer
-from fairlead_schema.commands.quota import QuotaLimits, QuotaUse, TenantTotals, TenantUsageReport
-from fairlead_session.execution.quota import quota_uses
+from fairlead_client.answers.answer_models import data_of, read_as
+from fairlead_schema.commands.quota import QuotaUse, TenantUsageReport
 
-TIMEOUT_S = 5.0
 # As in `[quota.principal]`.
 PRINCIPAL = "principal."
 
 
 def run(args: argparse.Namespace) -> int:
     """Show every quota. Without `--tenant` the gateway answers for the caller's own tenant."""
-    report = asyncio.run(_load_own(args) if args.tenant is None else _load_tenant(args))
+    report = asyncio.run(_load_own(args)) if args.tenant is None else _load_tenant(args)
     if args.json:
         print_json(report.wire())
         return 0
@@ -59,26 +50,13 @@ def percent(use: QuotaUse) -> str:
 async def _load_own(args: argparse.Namespace) -> TenantUsageReport:
     async with open_client(gateway_of(args)) as client:
         usage = await client.request("GET", "/api/tenant/usage")
-    return TenantUsageReport.model_validate(usage["data"])
+        return read_as(TenantUsageReport, data_of(usage))
 
 
-async def _load_tenant(args: argparse.Namespace) -> TenantUsageReport:
-    config, tenant = effective_config(args), args.tenant
-    async with connect(config.nats.address("operator"), name="fairlead-quota") as eventlog:
-        try:
-            reply = await eventlog.requests.request(
-                subjects.tenant_usage(tenant), b"{}", timeout_s=TIMEOUT_S
-            )
-            answer = CommandAnswer[TenantTotals].model_validate_json(reply)
-        except (LogError, ValidationError) as error:
-            text = f"No projector answers for {tenant}: {error}; run `fairlead doctor`"
-            raise CommandError(text) from error
-    if answer.data is None:
-        reason = "no answer" if answer.error is None else answer.error.message
-        raise CommandError(f"The projector refused the question: {reason}")
-    return TenantUsageReport(
-        tenant=tenant,
-        quotas=quota_uses(answer.data.allowed or QuotaLimits(), answer.data),
-        cost=answer.data.cost,
-        tokens=answer.data.tokens,
-    )
+def _load_tenant(args: argparse.Namespace) -> TenantUsageReport:
+    # Only operators ask for any tenant, and over NATS.
+    from fairlead_cli.addresses import effective_config  # noqa: PLC0415
+    from fairlead_cli.deployment.tenant_usage import load_usage  # noqa: PLC0415
+
+    address = effective_config(args).nats.address("operator")
+    return asyncio.run(load_usage(address, args.tenant))

@@ -17,6 +17,7 @@ from fairlead_projector.errors import WorkerDied
 from fairlead_projector.projection.rebuild import RebuildProgress, digest, rebuild
 from fairlead_projector.projection.workers.crew import Staffing
 from fairlead_service.config.configuration import Config
+from fairlead_service.postgres_failure import explain_postgres_failure
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     except WorkerDied as error:
         raise CommandError(str(error)) from error
     except psycopg.OperationalError as error:
-        raise CommandError(f"Postgres cannot be used: {error}; run `fairlead doctor`") from error
+        raise CommandError(explain_postgres_failure(error)) from error
     except errors.InsufficientPrivilege as error:
         raise CommandError(
             f"only the migrator may rebuild ({error.diag.message_primary}):"

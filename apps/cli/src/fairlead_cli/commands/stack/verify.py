@@ -34,6 +34,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("name a session or a file, not both")
     if args.session is not None and Path(args.session).is_file():
         args.file, args.session = Path(args.session), None
+    if args.session is not None and not args.session.startswith("ses"):
+        raise UsageError(
+            f"{args.session}: no such file, and no id of a session (it begins with ses)"
+        )
     if args.file is not None and is_export(args.file):
         return _verify_export(args)
     report = asyncio.run(_read_and_verify(args))

@@ -20,6 +20,7 @@ from typing import Final
 from fairlead_cli.embedded.fork_server.request import ForkFiles, ForkRequest, receive_request
 from fairlead_cli.embedded.fork_server.shown_start import show_start
 from fairlead_cli.embedded.launcher import PR_SET_PDEATHSIG
+from fairlead_schema.model import build_models
 
 # What the services import when they start, and what they import only when they run.
 PRELOADED: Final = (
@@ -110,6 +111,7 @@ def main() -> None:
     """Import, serve, and in a fork run the module that was asked for."""
     for module in PRELOADED:
         import_module(module)
+    build_models()
     gc.collect()
     gc.freeze()
     server = os.getpid()

@@ -1,0 +1,1 @@
+"""The size of a deployment: what a load needs, and how near a running stack is to its limits."""

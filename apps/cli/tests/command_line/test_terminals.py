@@ -1,0 +1,135 @@
+"""Commands in real terminals: narrow, without colour, without UTF-8, and a key that expires."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from apps.cli.tests.answering_server import AnsweringServer
+from fairlead_cli.__main__ import main
+from fairlead_cli.command_line.exit_codes import NO_ACCESS, REFUSED
+from fairlead_schema.errors import Refused, SessionNotFound, Unauthorized
+
+LONG = "A title that is far too long for a narrow terminal, with ünïcödé and 漢字"
+SESSION = {
+    "id": "ses_0001",
+    "projectID": "p",
+    "time": {"created": 1, "updated": 2},
+    "title": LONG,
+    "location": {"directory": "/tmp"},  # noqa: S108
+    "cost": 1.5,
+}
+EVENT = {
+    "id": "evt_1",
+    "type": "session.next.text.ended",
+    "data": {"timestamp": 1, "sessionID": "ses_0001", "text": LONG},
+    "durable": {"aggregateID": "ses_0001", "seq": 1, "version": 1},
+}
+
+
+def in_terminal(arguments: list[str], **variables: str) -> tuple[int, str]:
+    """The exit code and the output of a command in a terminal of its own."""
+    master, slave = pty.openpty()
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "fairlead_cli", *arguments],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env={**environment, **variables},
+    ) as process:
+        os.close(slave)
+        output = b""
+        while chunk := _read(master):
+            output += chunk
+    os.close(master)
+    return process.returncode, output.decode(errors="replace").replace("\r\n", "\n")
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 65_536)
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": "no-such-terminal", "NO_COLOR": "1"}],
+    ids=["NO_COLOR", "dumb", "unknown"],
+)
+def test_a_terminal_without_colour_gets_none(
+    server: AnsweringServer, variables: dict[str, str]
+) -> None:
+    server.answer({"data": [SESSION]})
+
+    code, output = in_terminal(["sessions", "--http", server.url], **variables)
+
+    assert code == 0
+    assert "ses_0001" in output
+    assert "\x1b[3" not in output, "no colour"
+
+
+def test_forty_columns_are_enough_for_a_table(server: AnsweringServer) -> None:
+    server.answer({"data": [SESSION]})
+
+    code, output = in_terminal(["sessions", "--http", server.url], COLUMNS="40", NO_COLOR="1")
+
+    assert code == 0
+    assert "ses_0001" in output
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", output).splitlines()
+    assert max(len(line) for line in lines) <= 40
+
+
+def test_a_terminal_without_utf_8_gets_replacements(server: AnsweringServer) -> None:
+    server.answer({"data": [SESSION]})
+
+    code, output = in_terminal(
+        ["sessions", "--http", server.url],
+        LANG="C",
+        LC_ALL="C",
+        PYTHONUTF8="0",
+        PYTHONIOENCODING="ascii",
+        TERM="dumb",
+    )
+
+    assert code == 0
+    assert "Traceback" not in output
+    assert "ses_0001" in output
+
+
+@pytest.mark.parametrize("name", ["chat", "top"])
+def test_a_screen_that_cannot_open_leaves_one_sentence(name: str, tmp_path: Path) -> None:
+    nowhere = ["--http", "http://127.0.0.1:9", "--state", str(tmp_path)]
+
+    code, output = in_terminal([name, *nowhere], COLUMNS="40")
+
+    assert code == 3
+    last = output.rpartition("\r")[2].strip()
+    assert last.startswith("fairlead: nothing answers at http://127.0.0.1:9")
+    assert "Traceback" not in output
+    assert f"fairlead {name}: opening" in output, "a person sees at once that it starts"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code"),
+    [(Unauthorized("The token is expired"), NO_ACCESS), (SessionNotFound("ses_0001"), REFUSED)],
+    ids=["expired token", "deleted session"],
+)
+def test_what_ends_a_stream_in_the_middle_is_one_sentence(
+    server: AnsweringServer, capsys: pytest.CaptureFixture[str], refusal: Refused, code: int
+) -> None:
+    frame = f"id: 1\ndata: {json.dumps(EVENT)}\n\n".encode()
+    server.answer(frame, mime="text/event-stream")
+    server.refuse_later(refusal)
+
+    assert main(["tail", "ses_0001", "--http", server.url]) == code
+    printed = capsys.readouterr()
+    assert "text.ended" in printed.out
+    assert refusal.body.message in printed.err
+    assert printed.err.count("\n") == 1
