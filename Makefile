@@ -4,7 +4,7 @@ RUN := $(UV) run --locked --no-sync
 # Tests and packages are compiled once, also where the environment forbids it: that halves the collection.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: check sync format lint types layers unit integration test demo up bench memory coverage model-data metrics chaos cluster slow soak growth dist release sbom audit client
+.PHONY: check sync format lint types layers unit integration test demo up bench memory coverage model-data metrics chaos cluster slow soak rehearsal growth dist release sbom audit client
 
 # Four checks at once: they share two cores, and one runs while another waits.
 check: $(filter .tools/bin/uv,$(UV))
@@ -92,6 +92,10 @@ cluster: sync
 soak: sync
 	PYTHONPATH=tests/support $(RUN) python -m tests.chaos.soak $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(NODES),--nodes $(NODES)) $(if $(LOAD),--load $(LOAD)) $(if $(CALM),--calm $(CALM))
+
+# A deployment lives through an upgrade, a lost node, a backup and a restore, under load; make rehearsal OUT=report.json
+rehearsal: sync
+	PYTHONPATH=tests/support $(RUN) python -m tests.rehearsal $(if $(OUT),--out $(OUT))
 
 # What lists, sweeps and budgets cost by the number of sessions; make growth GROWTH=1000,1000000
 GROWTH ?= 1000,10000,100000,1000000

@@ -7,6 +7,7 @@ container" (0.0.0.0, 127.0.0.1). Foreign images are replaced by the same servers
 """
 
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from typing import Final
 from fairlead_cli.embedded.nats import find_binary
 from fairlead_testing.compose_file import COMPLETED, ComposeService, start_order
 from fairlead_testing.compose_postgres import PostgresImage
+from fairlead_testing.releases import ROOT, THIS, Release
 
 START_S_MAX: Final = 90.0
 STOP_S_MAX: Final = 30.0
@@ -35,8 +37,10 @@ class Container:
 
     service: ComposeService
     address: str
-    sandbox: Sequence[str]
     log: Path
+    sandbox: Sequence[str] = ()
+    release: Release = THIS
+    """Whose code it runs, if the code is ours."""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -46,14 +50,19 @@ class Container:
 
     def run(self, command: Sequence[str]) -> None:
         """Start the command of the service, and do not wait for it."""
-        env = {name: self.own(value) for name, value in self.service.environment.items()}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*self.sandbox, *map(self.own, command)],
-                env={"PATH": os.environ["PATH"], **env},
+                env=self.environment(),
                 stdout=log,
                 stderr=log,
             )
+
+    def environment(self) -> dict[str, str]:
+        """The variables of the file that the release knows, and where its sources are."""
+        own = {name: self.own(value) for name, value in self.service.environment.items()}
+        known = self.release.known_settings(own) if self.release is not THIS else own
+        return {"PATH": os.environ["PATH"], **known, **self.release.environment()}
 
     def own(self, text: str) -> str:
         """The text of the file as this container sees it."""
@@ -95,6 +104,8 @@ class Topology:
     root: Path
     containers: dict[str, Container] = field(default_factory=dict)
     postgres: PostgresImage | None = None
+    images: tuple[Path, ...] = (ROOT,)
+    """What stands for the content of our images: sources that every container may read."""
 
     def volume(self, name: str) -> Path:
         path = self.root / "volumes" / name
@@ -108,15 +119,21 @@ class Topology:
     def address(self, name: str) -> str:
         return self.containers[name].address
 
+    def enter(self, name: str) -> Container:
+        """Make the root of a container, as its mounts are now."""
+        container = self.containers[name]
+        container.sandbox = _sandbox(self, container)
+        return container
+
     def start(self, name: str) -> None:
         """Start a container, or start it again, and wait until it is healthy."""
-        container = self.containers[name]
+        container = self.enter(name)
         service = container.service
         if service.image.startswith("postgres:"):
             self.postgres = PostgresImage(self.volume("postgres"), container.address)
             self.postgres.start(service.environment, self.secret("postgres/password"))
             return
-        container.run(_command(service))
+        container.run(command_of(service))
         if not service.restarts:
             assert container.process is not None
             code = container.process.wait(START_S_MAX)
@@ -142,22 +159,28 @@ def run_topology(
     services: dict[str, ComposeService], root: Path, profiles: frozenset[str] = frozenset()
 ) -> Iterator[Topology]:
     """Start the services in the order of the file, each when those before it are healthy or done."""
-    topology = Topology(root)
     order = start_order(services, profiles)
-    addresses = {service.name: f"127.0.77.{index}" for index, service in enumerate(order, 1)}
-    hosts = root / "hosts"
-    hosts.write_text("".join(f"{address}\t{name}\n" for name, address in addresses.items()))
+    topology = prepare_topology(order, root)
     try:
         for service in order:
-            log = root / f"{service.name}.log"
-            container = Container(service, addresses[service.name], (), log)
-            container.sandbox = _sandbox(topology, container, hosts)
-            topology.containers[service.name] = container
             assert all(_is_met(topology, *wait) for wait in service.after.items())
             topology.start(service.name)
         yield topology
     finally:
         topology.stop()
+
+
+def prepare_topology(order: Sequence[ComposeService], root: Path) -> Topology:
+    """The containers of these services, each with an address of its own. Nothing runs yet."""
+    topology = Topology(root)
+    # Another topology on this machine has other addresses.
+    network = f"127.{random.randint(1, 254)}.{random.randint(0, 254)}"  # noqa: S311
+    for index, service in enumerate(order, 1):
+        log = root / f"{service.name}.log"
+        topology.containers[service.name] = Container(service, f"{network}.{index}", log)
+    lines = [f"{each.address}\t{name}\n" for name, each in topology.containers.items()]
+    (root / "hosts").write_text("".join(lines))
+    return topology
 
 
 def _is_met(topology: Topology, name: str, condition: str) -> bool:
@@ -167,16 +190,17 @@ def _is_met(topology: Topology, name: str, condition: str) -> bool:
     return True
 
 
-def _command(service: ComposeService) -> list[str]:
+def command_of(service: ComposeService) -> list[str]:
+    """The command line of a service, as its image would start it."""
     if service.package == "cli":
-        return [str(Path(sys.executable).with_name("fairlead")), *service.command]
+        return [sys.executable, "-m", "fairlead_cli", *service.command]
     if service.package is not None:
         return [sys.executable, "-m", f"fairlead_{service.package}", *service.command]
     assert service.image.startswith("nats:"), f"no process for {service.image}"
     return [str(find_binary()), *service.command]
 
 
-def _sandbox(topology: Topology, container: Container, hosts: Path) -> list[str]:
+def _sandbox(topology: Topology, container: Container) -> list[str]:
     """The root of a container: the system read-only, its mounts, and an empty /tmp."""
     bwrap = shutil.which("bwrap")
     assert bwrap is not None, "bubblewrap is not installed: it gives each container its root"
@@ -186,7 +210,9 @@ def _sandbox(topology: Topology, container: Container, hosts: Path) -> list[str]
         words += ["--ro-bind-try", f"/{name}", f"/{name}"]
     for name in ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    words += ["--ro-bind", str(hosts), "/etc/hosts"]
+    for image in topology.images:
+        words += ["--ro-bind", str(image), str(image)]
+    words += ["--ro-bind", str(topology.root / "hosts"), "/etc/hosts"]
     for mount in container.service.mounts:
         if mount.file is not None:
             copy = topology.root / f"{container.service.name}-{mount.file.name}"

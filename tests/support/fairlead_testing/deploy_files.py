@@ -19,8 +19,11 @@ KUBERNETES: Final = DEPLOY / "kubernetes"
 BASE: Final = KUBERNETES / "base"
 
 SERVICES: Final = tuple(
-    name for name in SERVICE_IDENTITIES if name not in {"provision", "operator"}
+    name for name in SERVICE_IDENTITIES if name not in {"backup", "provision", "operator"}
 )
+# The auditor is a command of the `fairlead` command; every other service has an image of its own.
+COMMANDS: Final = {"audit": ["audit", "--sessions-max", "2000"]}
+PACKAGES: Final = {name: "cli" if name in COMMANDS else name for name in SERVICES}
 JOBS: Final = {"provision": ["provision"], "migrate": ["migrate", "--create-roles"]}
 HEALTH_PORT: Final = 9100
 API_PORT: Final = 8420

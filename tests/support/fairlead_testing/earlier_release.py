@@ -1,14 +1,11 @@
-"""The release before this one: its sources from the history of the repository, run by this Python."""
+"""Processes of a stack that belong to another release, with the settings of the stack."""
 
 import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-
-import pytest
+from dataclasses import replace
 
 from fairlead_cli.embedded import services
 from fairlead_cli.embedded.child_process import ProcessSpec
@@ -16,41 +13,7 @@ from fairlead_cli.embedded.nats_auth import nats_environment
 from fairlead_cli.embedded.ports import free_port
 from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_cli.embedded.supervisor import SupervisedProcess, stop_all, wait_all_ready
-
-ROOT = Path(__file__).parents[3]
-COMMIT = (ROOT / "tests" / "integration" / "earlier_release.txt").read_text().strip()
-
-
-@dataclass(frozen=True)
-class Release:
-    """Where the sources of a release are; nothing for this release."""
-
-    python_path: str | None = None
-
-    def environment(self) -> dict[str, str]:
-        return {} if self.python_path is None else {"PYTHONPATH": self.python_path}
-
-
-THIS = Release()
-
-
-def unpack_earlier_release(place: Path) -> Release:
-    """Unpack the sources. A clone without their commit cannot: the test is skipped."""
-    known = subprocess.run(
-        ["git", "cat-file", "-e", f"{COMMIT}^{{commit}}"],
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
-    )
-    if known.returncode:
-        pytest.skip(f"this clone does not have the commit of the earlier release, {COMMIT}")
-    archive = place / "earlier.tar"
-    subprocess.run(["git", "archive", "-o", str(archive), COMMIT], cwd=ROOT, check=True)
-    sources = place / "earlier"
-    sources.mkdir()
-    subprocess.run(["tar", "-xf", str(archive), "-C", str(sources)], check=True)
-    packages = sorted(path for path in sources.glob("*/*/src") if path.is_dir())
-    return Release(os.pathsep.join(map(str, packages)))
+from fairlead_testing.releases import THIS, Release
 
 
 def process_of(release: Release, model: SupervisedProcess) -> SupervisedProcess:
@@ -62,7 +25,7 @@ def process_of(release: Release, model: SupervisedProcess) -> SupervisedProcess:
         spec = await model._prepare()  # noqa: SLF001 - the stack has no other releases
         own = {"FAIRLEAD_HEALTH_PORT": str(port), **release.environment()}
         log = spec.log.with_name(f"{spec.log.stem}-{which}-{port}.log")
-        return replace(spec, env={**spec.env, **own}, log=log)
+        return replace(spec, env={**release.known_settings(spec.env), **own}, log=log)
 
     return SupervisedProcess(model.name, port, prepare, lambda: services._probe_readyz(port))  # noqa: SLF001
 
