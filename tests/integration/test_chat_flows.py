@@ -115,7 +115,7 @@ async def test_a_permission_is_rejected_with_a_reason_that_the_model_reads(
         terminal.type("4")
         await terminal.until("Why not, or what instead?")
         terminal.type("keep it" + ENTER)
-        keep("permission-rejected", await terminal.until("(keep it)", "Not removed.", "ready"))
+        keep("permission-rejected", await terminal.until("(keep it)", "\n  Not removed.", "ready"))
 
 
 async def test_a_question_is_answered_by_a_number(up: Stack, tmp_path: Path) -> None:

@@ -393,7 +393,7 @@ async def test_a_foreign_tenant_sees_nothing_and_an_expired_key_is_asked_to_sign
         page = console.page
         await expect(page.locator(".empty")).to_contain_text("No sessions yet")
         await page.goto(f"{console.address}/s/{session_id}")
-        await expect(page.locator(".banner")).to_contain_text("This session is gone")
+        await expect(page.locator("fl-session .empty")).to_contain_text("This session is gone")
         assert "secret" not in await page.inner_text("body")
 
         await page.wait_for_url("**/login?next=*")

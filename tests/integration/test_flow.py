@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_schema import subjects
-from fairlead_schema.identity.verbs import VERBS
+from fairlead_schema.identity.verbs import LOCATION_VERBS, VERBS
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_testing.stack import Stack, check_log, event_types
@@ -90,7 +90,7 @@ async def test_a_prompt_over_nats_is_answered(up: Stack) -> None:
 
 
 async def test_every_verb_is_described_and_counted_by_the_nats_service_api(up: Stack) -> None:
-    """What `nats micro info` and `nats micro stats` ask is answered by ingest, tools, projector, hooks."""
+    """What `nats micro info` and `nats micro stats` ask is answered by every service."""
     session = await up.session()
     await up.ask("session.get", {"sessionID": session})
     counts: dict[str, int] = {}
@@ -101,7 +101,7 @@ async def test_every_verb_is_described_and_counted_by_the_nats_service_api(up: S
         endpoints: list[dict[str, Any]] = orjson.loads(raw)["endpoints"]
         return endpoints
 
-    for service in ("ingest", "tools", "projector", "hooks"):
+    for service in ("ingest", "tools", "projector", "hooks", "gateway", "runner"):
         for endpoint in await describe("INFO", service):
             metadata = endpoint["metadata"]
             assert orjson.loads(metadata["request_schema"])["type"] == "object"
@@ -115,7 +115,12 @@ async def test_every_verb_is_described_and_counted_by_the_nats_service_api(up: S
     between_services = {"observe", "tooling", "spending", "lookup", "attach", "operations"}
     acts = ("apply", "capture", "discard", "prepare", "prepare-move", "restore")
     files = {f"files-{act}" for act in acts}
-    assert set(counts) == {*verbs, *own, *every, *between_services, *files}
+    browsed = {f"browse-{verb}".replace(".", "-") for verb in LOCATION_VERBS}
+    assert set(counts) == {*verbs, *own, *every, *between_services, *files, *browsed}
+    report = (await up.http.get("/api/operations")).json()["data"]
+    kinds = ("gateway", "hooks", "ingest", "projector", "runner", "tools")
+    assert {one["name"] for one in report["services"]} == {f"fairlead-{kind}" for kind in kinds}
+    assert {one["version"] for one in report["services"]} == {report["version"]}
     assert counts["session-create"] >= 1
     assert counts["session-get"] >= 1
 

@@ -16,6 +16,7 @@ from fairlead_schema.events import PromptAdmitted
 from fairlead_service import ids
 from fairlead_service.identity.key_file import add_key, revoke_key
 from fairlead_service.identity.keys import mint_key
+from fairlead_session.schedules.run_ids import run_message_id, run_session_id
 from fairlead_testing.stack import Stack, stack
 from fairlead_testing.webhook_receiver import OK, Received, Receiver, Reply, receive_webhooks
 
@@ -331,6 +332,29 @@ async def test_a_time_that_passes_while_nobody_runs_is_run_once_or_skipped(up: S
     assert (shown["paused"], "last" in shown) == (True, False)
     assert (await up.http.get(f"/api/schedule/{removed['id']}")).status_code == 404
     await up.up.wait_ready()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+async def test_processes_that_are_killed_again_and_again_prompt_once_for_each_time(
+    up: Stack,
+) -> None:
+    """SIGKILL at any moment of a run: before the claim, before the prompt, and before the note."""
+    made = await schedule(up, cron="* * * * * *", session="same")
+    for turn in range(24):
+        up.up.kill("hooks", turn % 2, signal.SIGKILL)
+        await asyncio.sleep(0.1 + 0.05 * (turn % 9))
+    await up.up.wait_ready()
+    alive = ids.now_ms()
+    async with asyncio.timeout(60):
+        while (await last_run(up, made, "admitted"))["due"] <= alive:
+            await asyncio.sleep(0.1)
+    await up.http.delete(f"/api/schedule/{made['id']}")
+
+    prompts = await prompts_of(up, run_session_id("default", made["id"], "same", 0))
+    seconds = range(made["created"] // 1000 * 1000, ids.now_ms() + 1000, 1000)
+    assert len(prompts) == len(set(prompts)) > 1
+    assert set(prompts) <= {run_message_id("default", made["id"], due) for due in seconds}
 
 
 async def test_a_run_whose_key_was_revoked_is_refused_and_says_why(up: Stack) -> None:

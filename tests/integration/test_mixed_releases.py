@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import orjson
 import pytest
 
 from fairlead_eventlog.jetstream.connect import open_link
@@ -11,13 +12,8 @@ from fairlead_eventlog.streams import EVENTS
 from fairlead_schema import subjects
 from fairlead_schema.record import LEVEL_FIRST
 from fairlead_schema.subjects import Address
-from fairlead_testing.earlier_release import (
-    THIS,
-    Release,
-    rebuild_with,
-    run_services,
-    unpack_earlier_release,
-)
+from fairlead_testing.earlier_release import rebuild_with, run_services
+from fairlead_testing.releases import THIS, Release, unpack_earlier_release
 from fairlead_testing.stack import Stack, check_log, event_types, stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -73,7 +69,7 @@ async def check_feed(up: Stack, session: str) -> None:
     async with open_link(up.up.operator, name="test") as link, asyncio.timeout(60):
         while True:
             found, _ = await link.read_subject(EVENTS.name, subject, first=1, batch=1000)
-            ids = [message.headers["Nats-Msg-Id"] for message in found]
+            ids = [orjson.loads(message.payload)["id"] for message in found]
             published = [id_ for id_ in ids if id_ not in rests]
             if len(published) >= len(wanted):
                 break

@@ -160,9 +160,14 @@ async def begin_move(checkouts: Checkouts, act: str) -> tuple[str, asyncio.Task[
             while not (checkouts.there / "many").exists():
                 await asyncio.sleep(0.001)
         else:
-            while len(list(many.iterdir())) == COUNT:
+            while count_files(many) == COUNT:
                 await asyncio.sleep(0.001)
     return session, moving
+
+
+def count_files(directory: Path) -> int:
+    """The files of a directory. A quick discard may have removed it between two looks."""
+    return len(list(directory.iterdir())) if directory.exists() else 0
 
 
 async def check_moved(checkouts: Checkouts, session: str, moving: asyncio.Task[Any]) -> None:

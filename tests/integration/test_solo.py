@@ -24,7 +24,7 @@ from fairlead_testing.session_driver import (
     wait_until_settled,
 )
 from fairlead_testing.stack import TIMEOUT_S, Stack, check_log, event_types, stack
-from tests.tidy.metrics_table import declared
+from tests.tidy.metrics_table import TRACED, declared
 
 pytestmark = [
     pytest.mark.integration,
@@ -225,7 +225,8 @@ async def test_one_port_has_the_health_and_the_metrics_of_all_parts(up: Stack) -
 
     assert len(families) == len(set(families))
     # What the documents list is what a stack exposes, and what it does shows.
-    own = {each.name for each in declared() if "audit" not in each.service}
+    others = {TRACED, "`fairlead audit`"}
+    own = {each.name for each in declared() if each.service not in others}
     assert own <= set(families)
     async with asyncio.timeout(TIMEOUT_S):
         while BUSY - await counted(up):

@@ -67,7 +67,13 @@ async def test_a_service_waits_for_nats_and_then_works(service: str, tmp_path: P
             server.kill()
 
 
-@pytest.mark.parametrize("service", ["ingest", "runner", "tools", "gateway"])
+@pytest.mark.parametrize(
+    "service",
+    [
+        "ingest",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("runner", "tools", "gateway")),
+    ],
+)
 async def test_an_address_with_a_password_is_shown_nowhere(service: str, tmp_path: Path) -> None:
     """B8: neither `/readyz` nor metrics nor logs nor documents hold the password of an address."""
     server, port, log = Server(tmp_path, free_port()), free_port(), tmp_path / "service.log"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from fairlead_testing.earlier_release import Release, run_services
+from fairlead_testing.earlier_release import run_services
+from fairlead_testing.releases import Release
 from fairlead_testing.stack import Stack, check_log, event_types, stack
 
 pytestmark = pytest.mark.integration
@@ -43,7 +44,8 @@ async def converse(up: Stack, sessions: list[str], word: str) -> None:
 
 
 @pytest.mark.skipif(LIBRARY is None, reason="libfaketime is not installed")
-@pytest.mark.parametrize("offset", ["+1h", pytest.param("-1h", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("offset", ["+1h", "-1h"])
 async def test_a_machine_with_a_wrong_clock_loses_and_doubles_nothing(
     tmp_path: Path, offset: str
 ) -> None:

@@ -23,7 +23,8 @@ from fairlead_schema.events import MANIFEST, PermissionAsked, PromptPromoted, Qu
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.model import Model
 from fairlead_schema.prompt import Receipt
-from fairlead_schema.public_events import DurableRef, client_type
+from fairlead_schema.public_events import DurableRef
+from fairlead_schema.session_values.event_names import client_type
 from fairlead_schema.subjects import ROOT
 from fairlead_service.config.configuration import Config
 from fairlead_service.rpc.service_api import Endpoint

@@ -14,10 +14,12 @@ ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docs/operations/metrics.md"
 # Which modules declare metrics, and which services expose what they declare.
 EVERY: Final = "every service"
+TRACED: Final = "every service with traces"
 MODULES: Final = {
     "fairlead_eventlog.condition.metrics": EVERY,
     "fairlead_service.loop_lag": EVERY,
-    "fairlead_service.audit": EVERY,
+    "fairlead_service.traces.metrics": TRACED,
+    "fairlead_service.audit": "ingest, tools, projector, hooks, gateway",
     "fairlead_service.quota_metrics": "ingest, runner, tools",
     "fairlead_gateway.http.access_log": "gateway",
     "fairlead_gateway.http.principal_limits": "gateway",
@@ -61,7 +63,10 @@ def declared() -> list[Metric]:
                 name = f"{value._name}{suffix}"  # noqa: SLF001
                 labels = tuple(value._labelnames)  # noqa: SLF001
                 found.append(Metric(name, kind, labels, service, value._documentation))  # noqa: SLF001
-    return sorted(set(found), key=lambda each: (each.service != EVERY, each.service, each.name))
+    order = {EVERY: 0, TRACED: 1}
+    return sorted(
+        set(found), key=lambda each: (order.get(each.service, 2), each.service, each.name)
+    )
 
 
 def render() -> str:

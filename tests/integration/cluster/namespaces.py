@@ -13,6 +13,7 @@ from fairlead_cli.embedded.child_process import ProcessSpec
 from fairlead_cli.embedded.nats import NatsServer, RouteAccess
 from fairlead_cli.embedded.nats_cluster import NatsCluster
 from fairlead_cli.embedded.state_directory import StateDirectory
+from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules
 
 NODES: Final = 3
 ENTER: Final = "/usr/bin/nsenter"
@@ -66,8 +67,10 @@ def move_nodes() -> None:
         spec = await prepare(server)
         return replace(spec, argv=(ENTER, f"--net=/run/netns/node{server.index}", *spec.argv))
 
-    def plan_inside(state: StateDirectory, count: int, *, relaxed: bool = False) -> NatsCluster:
-        planned = plan(state, count, relaxed=relaxed)
+    def plan_inside(
+        state: StateDirectory, count: int, *, relaxed: bool = False, pools: PoolRules = ONE_POOL
+    ) -> NatsCluster:
+        planned = plan(state, count, relaxed=relaxed, pools=pools)
         return NatsCluster(tuple(_move(node) for node in planned.nodes))
 
     nats.prepare = prepare_inside

@@ -18,11 +18,13 @@ from fairlead_testing.compose_file import load_compose, start_order
 from fairlead_testing.deploy_files import (
     API_PORT,
     BASE,
+    COMMANDS,
     DEPLOY,
     FOREIGN,
     HEALTH_PORT,
     JOBS,
     LOGINS,
+    PACKAGES,
     SERVICES,
     is_known,
 )
@@ -65,7 +67,8 @@ def test_the_stack_starts_behind_its_secrets_streams_and_tables() -> None:
     assert set(order) == {"init", *NATS, "postgres", *JOBS, *SERVICES}
     for name in SERVICES:
         assert services[name].after["provision"] == "service_completed_successfully"
-        assert services[name].package == name
+        assert services[name].package == PACKAGES[name]
+        assert list(services[name].command) == COMMANDS.get(name, [])
         assert services[name].restarts
     for login in LOGINS.keys() & set(SERVICES):
         assert services[login].after["migrate"] == "service_completed_successfully"
@@ -128,7 +131,7 @@ def test_every_file_and_volume_that_is_mounted_exists(document: dict[str, Any]) 
 
 
 def test_no_container_of_ours_can_write_its_image_or_gain_rights(document: dict[str, Any]) -> None:
-    for name in (*SERVICES, *JOBS, "init", "sim"):
+    for name in (*SERVICES, *JOBS, "init", "operator", "sim"):
         service = document["services"][name]
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
@@ -140,13 +143,14 @@ def test_the_runner_and_the_tools_have_time_to_hand_over(document: dict[str, Any
         assert document["services"][name]["stop_grace_period"] == "60s"
 
 
-def test_the_configuration_loads_with_the_variables_of_the_gateway(
-    document: dict[str, Any],
-) -> None:
-    config = load(DEPLOY / "fairlead.toml", document["services"]["gateway"]["environment"])
+def test_the_configuration_loads_with_the_variables_of_the_gateway() -> None:
+    services = load_compose(DEPLOY / "compose.yaml", {})
+
+    config = load(DEPLOY / "fairlead.toml", services["gateway"].environment)
 
     assert config.auth.mode == "token"
     assert config.auth.keys_file == "/run/fairlead/keys.json"
+    assert config.auth.cookie_key_file, "several gateways open the cookies of each other"
     assert "gateway" in config.gateway.hosts
     assert (config.gateway.host, config.gateway.port) == ("0.0.0.0", API_PORT)  # noqa: S104
     assert (config.health.host, config.health.port) == ("0.0.0.0", HEALTH_PORT)  # noqa: S104

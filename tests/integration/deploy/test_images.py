@@ -4,6 +4,7 @@ There is no container engine here. `debootstrap` makes the root that stands for 
 """
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -52,6 +53,8 @@ def test_every_stage_runs_as_nobody_special_under_an_init(stages: dict[str, Stag
         assert stages[name].base == "base"
         assert ("USER", "10001:10001") in [(step.word, step.text) for step in stages[name].steps]
     words = {step.word: step.text for step in stages["base"].steps}
+    for name in ("build", "base"):
+        assert re.fullmatch(r"python:3\.11-slim@sha256:[0-9a-f]{64}", stages[name].base)
     assert words["ENTRYPOINT"] == '["tini", "--", "start"]'
     assert "/readyz" in words["HEALTHCHECK"]
 

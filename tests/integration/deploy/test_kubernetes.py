@@ -14,17 +14,21 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from fairlead_cli.command_line.argument_parser import parse
 from fairlead_cli.deployment.secrets_directory import DEFAULT_HOSTS, SecretsDirectory
 from fairlead_service.config.configuration import Config
 from fairlead_testing.deploy_files import (
     API_PORT,
+    COMMANDS,
     DEPLOY,
     FOREIGN,
     HEALTH_PORT,
     JOBS,
     KUBERNETES,
     LOGINS,
+    PACKAGES,
     RELEASE,
+    ROOT,
     SERVICES,
     Manifest,
     by_name,
@@ -36,6 +40,8 @@ from fairlead_testing.deploy_files import (
 # Kinds that operators bring: their schemas are not part of Kubernetes.
 CUSTOM_KINDS = {"PodMonitor", "PrometheusRule", "ScaledObject"}
 STORES = {"nats", "postgres"}
+PROBE_TIMEOUT_S_MIN = 3
+CATCH_UP_S_MIN = 600
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +164,69 @@ def long_running_pods_are_probed_at_start_and_stop_gently(manifests: list[Manife
     ]
 
 
+def a_busy_machine_does_not_fail_a_probe(manifests: list[Manifest]) -> list[str]:
+    """The default is one second: a loop that is late for so long would be restarted under load."""
+    return [
+        f"{name} {probe}"
+        for name, each in containers(manifests)
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe")
+        if probe in each and each[probe].get("timeoutSeconds", 1) < PROBE_TIMEOUT_S_MIN
+    ]
+
+
+def a_node_of_the_log_has_started_when_its_copies_are_complete(
+    manifests: list[Manifest],
+) -> list[str]:
+    """A rollout would stop the next node while this one still catches up: two of three copies away."""
+    [container] = by_name(manifests, "StatefulSet")["nats"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    probe = container["startupProbe"]
+    patience_s = probe["periodSeconds"] * probe["failureThreshold"]
+    is_whole = probe["httpGet"]["path"] == "/healthz"
+    return [] if is_whole and patience_s >= CATCH_UP_S_MIN else ["nats"]
+
+
+def volumes_keep_their_owners_at_every_start(manifests: list[Manifest]) -> list[str]:
+    """Kubernetes would change the group and mode of every file of a volume before each start."""
+    return [
+        name
+        for name, pod in pods(manifests)
+        if pod["securityContext"].get("fsGroupChangePolicy") != "OnRootMismatch"
+    ]
+
+
+def what_is_scaled_has_no_fixed_number(manifests: list[Manifest]) -> list[str]:
+    """Each `kubectl apply` would set the number back, in the middle of the load."""
+    scalers = [*by_name(manifests, "HorizontalPodAutoscaler").values()]
+    scalers += by_name(manifests, "ScaledObject").values()
+    targets = {each["spec"]["scaleTargetRef"]["name"] for each in scalers}
+    return [
+        name
+        for name, each in by_name(manifests, "Deployment").items()
+        if ("replicas" in each["spec"]) == (name in targets)
+    ]
+
+
+def metrics_have_the_labels_that_alerts_ask_for(manifests: list[Manifest]) -> list[str]:
+    """The operator calls the job `namespace/name`: an alert on `up{job="fairlead"}` would never fire."""
+    wrong = []
+    for name, monitor in by_name(manifests, "PodMonitor").items():
+        for endpoint in monitor["spec"]["podMetricsEndpoints"]:
+            labels = {each["targetLabel"]: each for each in endpoint.get("relabelings", ())}
+            source = labels.get("service", {}).get("sourceLabels")
+            is_fairlead = labels.get("job", {}).get("replacement") == "fairlead"
+            if not is_fairlead or source != ["__meta_kubernetes_pod_label_app_kubernetes_io_name"]:
+                wrong.append(name)
+    return wrong
+
+
+def gateways_open_the_cookies_of_each_other(manifests: list[Manifest]) -> list[str]:
+    """A sign-in at one gateway was unreadable at the next: each had a key of its own."""
+    [gateway] = [each for name, each in containers(manifests) if name == "gateway"]
+    return [] if "FAIRLEAD_AUTH_COOKIE_KEY_FILE" in env_of(gateway) else ["gateway"]
+
+
 def traffic_is_denied_unless_a_policy_allows_it(manifests: list[Manifest]) -> list[str]:
     """C8: no NetworkPolicy."""
     policies = by_name(manifests, "NetworkPolicy")
@@ -244,6 +313,12 @@ RULES: tuple[Callable[[list[Manifest]], list[str]], ...] = (
     every_workload_has_a_disruption_budget,
     pods_spread_over_nodes,
     long_running_pods_are_probed_at_start_and_stop_gently,
+    a_busy_machine_does_not_fail_a_probe,
+    a_node_of_the_log_has_started_when_its_copies_are_complete,
+    volumes_keep_their_owners_at_every_start,
+    what_is_scaled_has_no_fixed_number,
+    metrics_have_the_labels_that_alerts_ask_for,
+    gateways_open_the_cookies_of_each_other,
     traffic_is_denied_unless_a_policy_allows_it,
     nats_is_reached_over_tls_with_a_key,
     each_service_logs_in_as_its_own_role,
@@ -276,7 +351,8 @@ def test_every_service_and_job_is_there_with_its_image_and_ports(manifests: list
             assert (each["image"], each["args"]) == (f"fairlead-cli:{RELEASE}", JOBS[name])
         if name in SERVICES:
             ports = {entry["name"]: entry["containerPort"] for entry in each["ports"]}
-            assert each["image"] == f"fairlead-{name}:{RELEASE}"
+            assert each["image"] == f"fairlead-{PACKAGES[name]}:{RELEASE}"
+            assert each.get("args", []) == COMMANDS.get(name, [])
             assert ports["http"] == HEALTH_PORT == int(env_of(each)["FAIRLEAD_HEALTH_PORT"])
             assert each["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "http"}
     [port] = by_name(manifests, "Service")["gateway"]["spec"]["ports"]
@@ -327,10 +403,72 @@ def test_production_keeps_its_secrets_outside_and_scales_by_waiting_work(
     assert set(by_name(production, "PodMonitor")) == {"fairlead"}
 
 
+def test_the_guide_makes_the_namespace_and_every_secret_that_pods_name(
+    production: list[Manifest],
+) -> None:
+    """Somebody who follows the page line by line has all of it before the pods start."""
+    page = (ROOT / "docs/operations/install.md").read_text()
+    commands = page.partition("**Production**")[2]
+    named = {
+        volume["secret"]["secretName"].removeprefix("fairlead-")
+        for _, pod in pods(production)
+        for volume in pod["volumes"]
+        if "secret" in volume
+    }
+
+    [made] = re.findall(r"for name in ([a-z ]+); do", commands)
+
+    assert set(made.split()) == named | {"backup"}
+    assert commands.index("namespace.yaml") < commands.index("create secret")
+
+
 def test_the_cluster_gets_the_same_alerts_as_compose(production: list[Manifest]) -> None:
     alerts = yaml.safe_load((DEPLOY / "observe/alerts.yaml").read_text())
 
     assert by_name(production, "PrometheusRule")["fairlead"]["spec"] == alerts
+
+
+def test_backups_every_night_are_one_line_away(deploy: Path) -> None:
+    """A CronJob with a key that only reads, and a volume; it keeps every rule of the other pods."""
+    overlay = deploy / "backed-up"
+    overlay.mkdir()
+    kustomization = {
+        "namespace": "fairlead",
+        "resources": ["../base"],
+        "components": ["../components/backup"],
+    }
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+
+    manifests = render(overlay)
+    cron = by_name(manifests, "CronJob")["backup"]
+    job = {
+        "kind": "Job",
+        "metadata": {"name": "backup"},
+        "spec": cron["spec"]["jobTemplate"]["spec"],
+    }
+
+    kubernetes_validate.validate(cron, kubernetes_validate.latest_version(), strict=True)
+    for rule in (
+        service_links_are_off,
+        every_scratch_directory_is_bounded,
+        volumes_keep_their_owners_at_every_start,
+        nats_is_reached_over_tls_with_a_key,
+        no_pod_has_more_rights_than_it_needs,
+        every_container_says_what_it_needs,
+        every_variable_is_read_by_something,
+    ):
+        assert rule([job]) == [], rule.__doc__
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    assert parse(container["args"]).command == "backup"
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    assert labels["fairlead.dev/uses"] == "nats", "the network policies let it reach NATS"
+    assert job["spec"]["activeDeadlineSeconds"] < 24 * 3600, "a backup that hangs forbids the next"
+    claim = by_name(manifests, "PersistentVolumeClaim")["backup"]
+    nats = by_name(manifests, "StatefulSet")["nats"]["spec"]["template"]["spec"]["containers"][0]
+    store_gb = int(env_of(nats)["NATS_STORE"].removesuffix("GB"))
+    kept = int(container["args"][container["args"].index("--keep") + 1])
+    size_gb = int(claim["spec"]["resources"]["requests"]["storage"].removesuffix("Gi")) * 1.07
+    assert size_gb >= (kept + 1) * store_gb, "the oldest goes after the newest is complete"
 
 
 def test_a_runtime_class_for_tools_is_one_line_away(deploy: Path) -> None:
@@ -343,6 +481,21 @@ def test_a_runtime_class_for_tools_is_one_line_away(deploy: Path) -> None:
 
     assert deployments["tools"]["spec"]["template"]["spec"]["runtimeClassName"] == "gvisor"
     assert "runtimeClassName" not in deployments["runner"]["spec"]["template"]["spec"]
+
+
+def test_traces_are_one_line_away(deploy: Path) -> None:
+    overlay = deploy / "traced"
+    overlay.mkdir()
+    kustomization = {"resources": ["../base"], "components": ["../components/traces"]}
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+
+    rendered = render(overlay)
+
+    for deployment in by_name(rendered, "Deployment").values():
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        env = {each["name"]: each.get("value", "") for each in container["env"]}
+        assert env["FAIRLEAD_TRACES_ENDPOINT"].endswith(":4318")
+    assert by_name(rendered, "NetworkPolicy")["traces"]["spec"]["policyTypes"] == ["Egress"]
 
 
 def test_the_nats_server_accepts_its_configuration_and_the_generated_grants(

@@ -1,6 +1,7 @@
 """The stack of the compose file as processes, under the secrets that its init job made."""
 
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -9,10 +10,12 @@ from uuid import uuid4
 
 import httpx
 import pytest
+import yaml
 
 from fairlead_testing.compose_file import load_compose
 from fairlead_testing.compose_processes import Topology, run_topology
-from fairlead_testing.deploy_files import DEPLOY
+from fairlead_testing.deploy_files import BASE, DEPLOY, SERVICES
+from tests.tidy.metrics_table import EVERY, declared
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -21,7 +24,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600
 def topology(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
     services = load_compose(DEPLOY / "compose.yaml", {})
     root = tmp_path_factory.mktemp("topology")
-    with run_topology(services, root, frozenset({"sim"})) as running:
+    with run_topology(services, root, frozenset({"sim", "operator"})) as running:
         yield running
 
 
@@ -94,6 +97,46 @@ def test_nats_talks_tls_only(topology: Topology) -> None:
         greeting = connection.makefile().readline()
 
     assert json.loads(greeting.removeprefix("INFO "))["tls_required"] is True
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_each_service_exposes_the_metrics_that_the_table_says(
+    topology: Topology, name: str
+) -> None:
+    """Alerts and scalers ask for them by service, and one service alone has some of them."""
+    url = f"http://{topology.address(name)}:9100/metrics"
+    text = httpx.get(url, trust_env=False).raise_for_status().text
+    families = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+
+    promised = {
+        each.name
+        for each in declared()
+        if each.service == EVERY or name in re.findall(r"\w+", each.service)
+    }
+
+    assert promised - families == set()
+
+
+def test_the_probes_of_the_cluster_pass_on_a_node_of_the_log(topology: Topology) -> None:
+    """A probe that a healthy node does not pass would restart it for ever."""
+    manifests = yaml.safe_load_all((BASE / "nats.yaml").read_text())
+    [nodes] = [each["spec"] for each in manifests if each["kind"] == "StatefulSet"]
+    [container] = nodes["template"]["spec"]["containers"]
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        path = container[probe]["httpGet"]["path"]
+        for name in ("nats-1", "nats-2", "nats-3"):
+            answer = httpx.get(f"http://{topology.address(name)}:8222{path}", trust_env=False)
+            assert answer.status_code == 200, f"{name} {path}: {answer.text}"
+
+
+def test_an_operator_runs_the_commands_that_alerts_name(topology: Topology) -> None:
+    """`docker compose run --rm operator doctor`: with the operator's key, beside the running stack."""
+    topology.start("operator")
+
+    said = topology.containers["operator"].log.read_text()
+    assert "streams provisioned" in said
+    assert "3 copies of each stream, all complete" in said
+    assert "role fairlead_migrator, tables up to date" in said
 
 
 def test_the_stack_works_on_while_one_node_is_gone(
