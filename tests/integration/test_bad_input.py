@@ -1,6 +1,7 @@
 """Rubbish at every door: a typed error that says what to do, and nothing is lost or stuck."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -254,4 +255,12 @@ async def test_a_key_that_its_provider_repeats_is_in_no_event_no_log_and_no_answ
     assert any(path.suffix == ".log" for path in files)
     for secret in (KEY, TEAM):
         assert not [text for text in texts if secret in text]
-        assert not [path for path in files if secret.encode() in path.read_bytes()]
+        assert not [path for path in files if secret.encode() in read_if_there(path)]
+
+
+def read_if_there(path: Path) -> bytes:
+    """The bytes of a file; none if a service has removed the file since it was listed."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""

@@ -10,7 +10,7 @@ import pytest
 from fairlead_eventlog.errors import ConsumerMissing
 from fairlead_eventlog.jetstream.connect import connect, open_link
 from fairlead_eventlog.jetstream.link import NatsLink
-from fairlead_eventlog.jetstream.pull import CONFLICT_PAUSE_S, Pull
+from fairlead_eventlog.jetstream.pull import CONFLICT_PAUSE_S, LEADERLESS_PAUSE_S, Pull
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.slots import Slots
@@ -153,6 +153,32 @@ async def test_a_refused_pull_is_repeated_after_a_pause(own_server: Server) -> N
                 await anext(pull.batches())
 
     assert 2 <= len(asked) <= 6
+
+
+async def test_a_consumer_that_nobody_serves_for_a_moment_is_asked_again(
+    own_server: Server,
+) -> None:
+    """A cluster serves a new consumer a moment later, and none while its leader is elected."""
+    await provision(own_server.address)
+    async with (
+        connect(own_server.address, name="test") as eventlog,
+        open_link(own_server.address, name="operator") as link,
+    ):
+        settings = await link.api(f"CONSUMER.INFO.{CONSUMER}")
+        await link.api(f"CONSUMER.DELETE.{CONSUMER}")
+        at = session_of("default")
+        pull = Pull(link, *CONSUMER.split("."), capacity=lambda: 4, expires_s=1.0)
+        batch = asyncio.ensure_future(anext(pull.batches()))
+        await asyncio.sleep(3 * LEADERLESS_PAUSE_S)
+        assert not batch.done()
+
+        await link.api(
+            f"CONSUMER.CREATE.{CONSUMER}", {"stream_name": "WAKES", "config": settings["config"]}
+        )
+        await eventlog.wakes.wake(at)
+
+        async with asyncio.timeout(20):
+            assert [subjects.address(message.subject) for message in await batch] == [at]
 
 
 @pytest.mark.parametrize(("wait_s", "is_renewed"), [(60.0, False), (0.0, True)])

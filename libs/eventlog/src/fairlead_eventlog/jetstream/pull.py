@@ -12,14 +12,18 @@ from fairlead_eventlog.errors import ConsumerMissing
 from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.thin.frames import DESCRIPTION, STATUS, InboundMessage
 
-# The server ends a pull with one of these; "100" is a heartbeat.
+# Nobody serves the consumer.
 _NO_RESPONDERS: Final = "503"
 # The ends of a pull that got as many bytes, or as many messages, as it asked for.
 _SERVED: Final = ("Exceeds MaxBytes", "Batch Completed")
 _CONFLICT: Final = "409"
-_PULL_ENDED: Final = frozenset({"404", "408", _CONFLICT, _NO_RESPONDERS})
+# The server ends a pull with one of these; "100" is a heartbeat.
+_PULL_ENDED: Final = frozenset({"404", "408", _CONFLICT})
 # The server may refuse pulls for a while: too many wait, or a leader is elected.
 CONFLICT_PAUSE_S: Final = 0.5
+# Nobody serves a consumer for a moment after a cluster made it, and while its leader is elected.
+LEADERLESS_S: Final = 3.0
+LEADERLESS_PAUSE_S: Final = 0.1
 LOOK_TIMEOUT_S: Final = 2.0
 
 
@@ -48,6 +52,7 @@ class Pull:
         self._failure: ConsumerMissing | None = None
         self._silence_s = 0.0
         self._paused_until = 0.0
+        self._leaderless_since: float | None = None
 
     async def batches(self) -> AsyncIterator[list[InboundMessage]]:
         """Messages in lists as they arrive, for ever. Raises ConsumerMissing if it is gone."""
@@ -93,16 +98,24 @@ class Pull:
     async def _wait(self) -> None:
         self._changed.clear()
         try:
-            async with asyncio.timeout(min(self._expires_s, CONFLICT_PAUSE_S)):
+            async with asyncio.timeout(self._wait_s()):
                 await self._changed.wait()
         except TimeoutError:
             # The capacity may have grown. A pull without any answer is repeated after it has expired.
-            self._silence_s += min(self._expires_s, CONFLICT_PAUSE_S)
+            self._silence_s += self._wait_s()
             if self._silence_s > self._expires_s * 2:
                 self._start_over()
 
+    def _wait_s(self) -> float:
+        pause = CONFLICT_PAUSE_S if self._leaderless_since is None else LEADERLESS_PAUSE_S
+        return min(self._expires_s, pause)
+
     def _receive(self, msg: InboundMessage) -> None:
         self._silence_s = 0.0
+        if msg.is_status and msg.headers.get(STATUS) == _NO_RESPONDERS:
+            self._on_leaderless()
+            return
+        self._leaderless_since = None
         if msg.is_status:
             if msg.headers.get(STATUS) in _PULL_ENDED:
                 self._on_pull_ended(msg.headers)
@@ -118,11 +131,22 @@ class Pull:
         if any(end in description for end in _SERVED):
             self._changed.set()
             return  # The next pull gets the rest.
-        if headers[STATUS] == _NO_RESPONDERS or "Consumer Deleted" in description:
+        if "Consumer Deleted" in description:
             self._failure = self._gone
         elif headers[STATUS] == _CONFLICT:
             self._paused_until = time.monotonic() + CONFLICT_PAUSE_S
         self._changed.set()
+
+    def _on_leaderless(self) -> None:
+        """Ask again in a moment. A consumer that nobody serves for long does not exist."""
+        now = time.monotonic()
+        self._outstanding = 0
+        if self._leaderless_since is None:
+            self._leaderless_since = now
+        if now - self._leaderless_since > LEADERLESS_S:
+            self._failure = self._gone
+            self._changed.set()
+        self._paused_until = now + LEADERLESS_PAUSE_S
 
     def _start_over(self) -> None:
         self._outstanding = 0
