@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -133,11 +133,11 @@ async def old_server() -> AsyncIterator[NatsAddress]:
     info = json.dumps(FIT | {"version": "2.10.4", "server_id": "OLD", "proto": 1})
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(f"INFO {info}\r\n".encode())
-        while line := await reader.readline():
-            if line.startswith(b"PING"):
-                writer.write(b"PONG\r\n")
-        writer.close()
+        with closing(writer), suppress(ConnectionError):
+            writer.write(f"INFO {info}\r\n".encode())
+            while line := await reader.readline():
+                if line.startswith(b"PING"):
+                    writer.write(b"PONG\r\n")
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     try:

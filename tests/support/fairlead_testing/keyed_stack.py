@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,11 +45,11 @@ async def keyed_stack() -> AsyncIterator[KeyedStack]:
     asked: list[bytes] = []
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.readuntil(b"\r\n\r\n"))
         body = f'{{"error":{{"message":"bad key {KEY} of {TEAM}","key":"{KEY}"}}}}'.encode()
         start = b"HTTP/1.1 401 No\r\ncontent-type: application/json\r\nconnection: close\r\n"
-        writer.write(start + b"content-length: %d\r\n\r\n" % len(body) + body)
-        writer.close()
+        with closing(writer), suppress(ConnectionError, asyncio.IncompleteReadError):
+            asked.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(start + b"content-length: %d\r\n\r\n" % len(body) + body)
 
     server = await asyncio.start_server(refuse, "127.0.0.1", 0)
     with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as directory:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from typing import Final, NamedTuple
 
 from fairlead_eventlog.jetstream.thin.frames import encode_headers
@@ -77,14 +77,13 @@ class ScriptedServer:
         info = {"version": "2.15.1", "headers": True, "jetstream": True, "max_payload": MAX_PAYLOAD}
         writer.write(b"INFO " + json.dumps(info).encode() + b"\r\n")
         self.connections += 1
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
+        with closing(writer), suppress(ConnectionError, asyncio.IncompleteReadError):
             while line := await reader.readline():
                 await self._obey(line.decode().split(), reader, writer)
                 await self.reads.wait()
                 if not self.keeps:
                     while await reader.read(1 << 20):
                         pass
-        writer.close()
         with suppress(ConnectionError):
             await writer.wait_closed()
         ended.set()

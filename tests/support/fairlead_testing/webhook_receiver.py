@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -60,19 +60,18 @@ class Receiver:
 @asynccontextmanager
 async def receive_webhooks() -> AsyncIterator[Receiver]:
     """A receiver on a free port of loopback, for the length of a block."""
-    closing = asyncio.Event()
+    ended = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.IncompleteReadError):
+        with closing(writer), suppress(OSError, asyncio.IncompleteReadError):
             request = await _read(reader)
             receiver.received.append(request)
             answer = receiver.answers.get(request.path, accept)
             reply = answer(request)
             if reply is None:
-                await closing.wait()
+                await ended.wait()
             writer.write(f"HTTP/1.1 {reply}\r\ncontent-length: 0\r\n\r\n".encode())
             await writer.drain()
-        writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -80,7 +79,7 @@ async def receive_webhooks() -> AsyncIterator[Receiver]:
     try:
         yield receiver
     finally:
-        closing.set()
+        ended.set()
         server.close()
 
 
