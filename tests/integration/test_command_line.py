@@ -24,7 +24,7 @@ from fairlead_testing.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 GOLDEN = Path(__file__).parent / "command_line/json_shapes.json"
-SLOW = "[[sim: answer='slow' chunks=40 delay_ms=500]] go"
+SLOW = "[[sim: chunks=120 delay_ms=500]] go"
 ASK = """[[sim: tool=read args='{"path": ".env"}' ; answer='I have read it.']]"""
 TIMEOUT_S = 30.0
 
@@ -240,7 +240,6 @@ async def test_the_json_of_every_command_keeps_its_shape(terminal: Terminal) -> 
     assert shapes == json.loads(GOLDEN.read_text())
 
 
-@pytest.mark.slow
 async def test_top_shows_sessions_and_its_keys_act_on_them(terminal: Terminal) -> None:
     """K-15, C-11: a person answers and interrupts from the screen."""
     up = terminal.up

@@ -13,15 +13,17 @@ class Answers(BaseHTTPRequestHandler):
     """Answers every request with what the test set."""
 
     status, mime, body = 200, "application/json", b"{}"
+    by_path: ClassVar[dict[str, bytes]] = {}
     later: ClassVar[tuple[int, str, bytes] | None] = None
 
     def _answer(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", "0")))
+        body = self.by_path.get(self.path.partition("?")[0], self.body)
         self.send_response(self.status)
         self.send_header("content-type", self.mime)
-        self.send_header("content-length", str(len(self.body)))
+        self.send_header("content-length", str(len(body)))
         self.end_headers()
-        self.wfile.write(self.body)
+        self.wfile.write(body)
         kind = type(self)
         if kind.later is not None:
             (kind.status, kind.mime, kind.body), kind.later = kind.later, None
@@ -34,7 +36,7 @@ class Answers(BaseHTTPRequestHandler):
 
 
 class AnsweringServer:
-    """A server on a real socket with one answer for everything."""
+    """A server on a real socket with one answer for everything, unless a path has its own."""
 
     def __init__(self, url: str, handler: type[Answers]) -> None:
         self.url = url
@@ -43,6 +45,10 @@ class AnsweringServer:
     def answer(self, body: Any, status: int = 200, mime: str = "application/json") -> None:  # noqa: ANN401
         self._handler.body = body if isinstance(body, bytes) else json.dumps(body).encode()
         self._handler.status, self._handler.mime = status, mime
+
+    def answer_at(self, path: str, body: object) -> None:
+        """Answer the requests of one path with an object."""
+        self._handler.by_path[path] = json.dumps(body).encode()
 
     def refuse_later(self, refusal: Refused) -> None:
         """Refuse whatever comes after the next request."""

@@ -20,7 +20,7 @@ class QuietServer(HTTPServer):
 
 @pytest.fixture
 def server() -> Iterator[AnsweringServer]:
-    handler = type("Answers", (Answers,), {})
+    handler = type("Answers", (Answers,), {"by_path": {}})
     listening = QuietServer(("127.0.0.1", 0), handler)
     thread = Thread(target=listening.serve_forever, args=(0.01,), daemon=True)
     thread.start()

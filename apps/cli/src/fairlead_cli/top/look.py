@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from fairlead_client.answers.answer_models import data_of, read_as
+from fairlead_client.answers.answer_models import data_of, list_of, read_as, read_each
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_schema.commands.quota import TenantUsageReport
 from fairlead_schema.errors import Refused, SessionNotFound
+from fairlead_schema.ids import SessionId
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.session_info import SessionInfo
 
@@ -90,50 +91,71 @@ class SessionsLook:
         }
 
 
+class ListedSession(NamedTuple):
+    """A session of the list with its state there, which is not read: it only tells a change."""
+
+    info: SessionInfo
+    status: object
+
+
 @dataclass(slots=True)
 class SessionObserver:
-    """Takes looks. A session that did not change since the last look is not explained again."""
+    """Takes looks. An idle session that did not change since the last look is not explained again."""
 
     client: AsyncFairlead
     limit: int
-    _explained: dict[str, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
+    _explained: dict[SessionId, tuple[ListedSession, Mapping[str, Any]]] = field(
+        default_factory=dict
+    )
 
     async def look(self) -> SessionsLook:
         """Everything as it is now. Raises Refused and ClientError."""
-        infos, permissions, questions, usage = await asyncio.gather(
-            self.client.sessions(limit=self.limit),
+        listed, permissions, questions, usage = await asyncio.gather(
+            self._list(),
             self.client.permissions(),
             self.client.questions(),
             self.client.request("GET", "/api/tenant/usage"),
         )
         limit = asyncio.Semaphore(_AT_ONCE)
 
-        async def explain(info: SessionInfo) -> Mapping[str, Any] | None:
+        async def explain(session: ListedSession) -> Mapping[str, Any] | None:
             async with limit:
-                return await self._explain(info)
+                return await self._explain(session)
 
-        explanations = await asyncio.gather(*(explain(info) for info in infos))
-        asks: list[Ask] = [*permissions, *questions]
-        rows = (
-            build_row(info, explanation, asks)
-            for info, explanation in zip(infos, explanations, strict=True)
+        explanations = await asyncio.gather(*map(explain, listed))
+        explained = [
+            (session, explanation)
+            for session, explanation in zip(listed, explanations, strict=True)
             if explanation is not None
-        )
+        ]
+        self._explained = {each[0].info.id: each for each in explained}
+        asks: list[Ask] = [*permissions, *questions]
+        rows = (build_row(session.info, explanation, asks) for session, explanation in explained)
         return SessionsLook(rank(rows), read_as(TenantUsageReport, data_of(usage)))
 
-    async def _explain(self, info: SessionInfo) -> Mapping[str, Any] | None:
+    async def _list(self) -> list[ListedSession]:
+        page = await self.client.request(
+            "GET", "/api/session/overview", params={"limit": self.limit}
+        )
+        items = list_of(page)
+        infos = read_each(SessionInfo, items)
+        return [
+            ListedSession(info, item.get("status")) for info, item in zip(infos, items, strict=True)
+        ]
+
+    async def _explain(self, session: ListedSession) -> Mapping[str, Any] | None:
         """Why a session works or rests; None if somebody has erased it."""
-        known = self._explained.get(info.id)
-        if known is not None and known[0] == info.time.updated and known[1].get("state") == "idle":
+        id_ = session.info.id
+        known = self._explained.get(id_)
+        # A prompt changes the state in the list, and not the time of the last update.
+        if known is not None and known[0] == session and known[1].get("state") == "idle":
             return known[1]
         try:
-            explanation = await self.client.explain(info.id)
+            return await self.client.explain(id_)
         except SessionNotFound:
             return None
         except Refused as refusal:
             return {"state": "broken", "reason": refusal.body.message}
-        self._explained[info.id] = (info.time.updated, explanation)
-        return explanation
 
 
 def build_row(
