@@ -120,6 +120,7 @@ async def test_what_was_acknowledged_before_a_backup_is_there_after_a_restore(
                 *("backup", str(tmp_path / "backup"), "--json", "--state", str(tmp_path / "one"))
             )
             assert code == 0, err
+        await check_notes(up, tmp_path, began)
         promised = load.before(began)
         assert len(load.acknowledged) > len(promised), "the load went on during the backup"
     assert json.loads(out)["commits"] > 0
@@ -144,6 +145,18 @@ async def test_what_was_acknowledged_before_a_backup_is_there_after_a_restore(
         events = await up.wait_until_rested(first)
         check_log(events)
         assert event_types(events).count("prompt.promoted") == 2
+
+
+async def check_notes(up: Stack, place: Path, began: float) -> None:
+    """The deployment knows of the complete backup and of a failed one: alerts count on it."""
+    command = ("backup", str(place / "backup"), "--state", str(place / "one"))
+    code, _, reason = await run_command(*command)
+    assert (code, "holds a backup" in reason) == (1, True)
+    complete, failed = await up.eventlog.backups.read()
+    assert complete is not None
+    assert failed is not None
+    assert began <= complete.began < failed.began
+    assert "holds a backup" in (failed.failure or "")
 
 
 async def check_promised(up: Stack, promised: list[tuple[str, str]]) -> None:

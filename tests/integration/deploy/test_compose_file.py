@@ -12,6 +12,8 @@ import jsonschema
 import pytest
 import yaml
 
+from fairlead_cli.backup.backup_age import HOURS_MAX
+from fairlead_cli.command_line.argument_parser import parse
 from fairlead_cli.deployment.secrets_directory import SecretsDirectory
 from fairlead_service.config.configuration import load
 from fairlead_testing.compose_file import load_compose, start_order
@@ -131,7 +133,7 @@ def test_every_file_and_volume_that_is_mounted_exists(document: dict[str, Any]) 
 
 
 def test_no_container_of_ours_can_write_its_image_or_gain_rights(document: dict[str, Any]) -> None:
-    for name in (*SERVICES, *JOBS, "init", "operator", "sim"):
+    for name in (*SERVICES, *JOBS, "init", "operator", "backup", "sim"):
         service = document["services"][name]
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
@@ -170,6 +172,23 @@ def test_the_provider_of_the_profile_is_one_of_the_configuration(document: dict[
 
     assert config["provider"]["sim"]["base_url"] == f"http://sim:{command[-1]}"
     assert document["services"]["sim"]["profiles"] == ["sim"]
+
+
+def test_the_profile_for_backups_comes_before_the_alert_that_misses_one() -> None:
+    backup = load_compose(DEPLOY / "compose.yaml", {})["backup"]
+    often = load_compose(DEPLOY / "compose.yaml", {"FAIRLEAD_BACKUP_HOURS": "6"})["backup"]
+    volumes = {mount.target: mount for mount in backup.mounts if mount.volume}
+
+    args = parse(list(backup.command))
+
+    assert backup.profiles == ("backup",)
+    assert backup.restarts
+    assert (args.command, args.dated, args.keep) == ("backup", True, 14)
+    assert args.every < HOURS_MAX
+    assert parse(list(often.command)).every == 6
+    assert not volumes[str(args.directory)].read_only
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+    assert re.search(rf"install -d .*-o fairlead .*{args.directory}\b", dockerfile), "a new volume"
 
 
 @pytest.mark.parametrize("name", ["fairlead.toml", "nats/nats.conf"])

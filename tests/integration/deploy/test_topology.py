@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600
 def topology(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
     services = load_compose(DEPLOY / "compose.yaml", {})
     root = tmp_path_factory.mktemp("topology")
-    with run_topology(services, root, frozenset({"sim", "operator"})) as running:
+    with run_topology(services, root, frozenset({"sim", "operator", "backup"})) as running:
         yield running
 
 
@@ -137,6 +137,25 @@ def test_an_operator_runs_the_commands_that_alerts_name(topology: Topology) -> N
     assert "streams provisioned" in said
     assert "3 copies of each stream, all complete" in said
     assert "role fairlead_migrator, tables up to date" in said
+
+
+def test_the_profile_for_backups_makes_one_and_the_metrics_tell_of_it(topology: Topology) -> None:
+    """The key of backups can do all of it, and the alert for an overdue backup has its metric."""
+    url = f"http://{topology.address('projector')}:9100/metrics"
+    deadline = time.monotonic() + 90
+    began = 0.0
+    while not began and time.monotonic() < deadline:
+        time.sleep(1)
+        text = httpx.get(url, trust_env=False).raise_for_status().text
+        began = float(
+            re.findall(r"(?m)^fairlead_backup_complete_timestamp_seconds (\S+)$", text)[0]
+        )
+
+    said = topology.containers["backup"].log.read_text()
+    assert time.time() - began < 600, said
+    [manifest] = topology.volume("backups").glob("*/backup.json")
+    assert "all that was acknowledged" in " ".join(said.split())
+    assert manifest.stat().st_mode & 0o077 == 0
 
 
 def test_the_stack_works_on_while_one_node_is_gone(

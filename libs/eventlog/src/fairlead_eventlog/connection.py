@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fairlead_eventlog.backup.backup_register import BackupRegister
 from fairlead_eventlog.condition.operations import OperationsReader
 from fairlead_eventlog.condition.self_description import SelfDescription
 from fairlead_eventlog.condition.stream_sizes import StreamSizes
@@ -77,6 +78,7 @@ class EventLog:
     approvals: Approvals
     stream_sizes: StreamSizes
     waiting_work: WaitingWork
+    backups: BackupRegister
     operations: OperationsReader
     self_description: SelfDescription
     complaint: Callable[[], str | None]

@@ -74,6 +74,8 @@ SUBJECTS: Final = {
     "snapshot": "$KV.fairlead-snapshot.acme.ses_x",
     "checkpoint": "$KV.fairlead-checkpoint.feed-0",
     "log status": "$KV.fairlead-log.level",
+    "note of a backup": "$KV.fairlead-log.backup",
+    "note of a failed backup": "$KV.fairlead-log.backup-failed",
     "approval": "$KV.fairlead-approval.acme.project",
     "source": "$KV.fairlead-source.acme.00",
     "transform": "$KV.fairlead-transform.acme.00",
@@ -179,11 +181,13 @@ MAY_PUBLISH: Final[dict[str, set[str]]] = {
     | {"read snapshots", "read outputs", "spending", "verb of ingest", "verb of tools"}
     | {"open texts"},
     "audit": _READ | {"read receipts in batches", "follow log as the auditor"},
-    "backup": {"copy log", "read log status"},
+    "backup": {"copy log", "read log status", "note of a backup", "note of a failed backup"},
     "provision": {
         "create log",
         "change log",
         "log status",
+        "note of a backup",
+        "note of a failed backup",
         "read log status",
         "create consumer of wakes",
         "create another consumer of wakes",

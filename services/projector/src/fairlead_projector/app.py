@@ -11,6 +11,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_eventlog.quotas.stored_bytes import JoinedStores
+from fairlead_projector.alarms.backups import watch_backups
 from fairlead_projector.alarms.full_streams import watch_streams
 from fairlead_projector.alarms.waiting_work import watch_queues
 from fairlead_projector.ask_recheck import recheck_asks
@@ -93,6 +94,7 @@ def _table_tasks(
         "watch": partial(watch_shards, dsn, eventlog, share),
         "streams": partial(watch_streams, eventlog),
         "queues": partial(watch_queues, eventlog),
+        "backups": partial(watch_backups, eventlog),
         "sweep": partial(
             sweep,
             dsn,

@@ -47,6 +47,14 @@ TOOL_REQUEST_AGE: Final = Gauge(
 PROMPT_AGE: Final = Gauge(
     "fairlead_prompt_oldest_age_seconds", "How long the oldest published prompt waits for ingest."
 )
+BACKUP_COMPLETE: Final = Gauge(
+    "fairlead_backup_complete_timestamp_seconds",
+    "When the last complete backup began; 0 means that there was none.",
+)
+BACKUP_FAILED: Final = Gauge(
+    "fairlead_backup_failed_timestamp_seconds",
+    "When the last backup that failed began; 0 means that none failed.",
+)
 ASKS: Final = Gauge(
     "fairlead_asks_waiting", "Permissions and questions that wait for people.", ["kind"]
 )

@@ -3,7 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,16 @@ _NAME: Final = re.compile(r"\d{8}T\d{6}Z")
 def dated_name(now: datetime) -> str:
     """The name of a backup that begins now, in UTC. Names sort by time."""
     return now.strftime(_FORM)
+
+
+def find_newest(parent: Path) -> datetime | None:
+    """When the newest complete backup below a directory began; None if there is none. Raises CommandError."""
+    try:
+        names = [path.parent.name for path in parent.glob(f"*/{MANIFEST}")]
+    except OSError as error:
+        raise CommandError(f"{parent} cannot be read: {error.strerror}") from error
+    newest = max((name for name in names if _NAME.fullmatch(name)), default=None)
+    return None if newest is None else datetime.strptime(newest, _FORM).replace(tzinfo=UTC)
 
 
 def find_expired(names: Iterable[str], complete: Iterable[str], keep: int) -> list[str]:

@@ -72,6 +72,12 @@ def backup(parser: argparse.ArgumentParser) -> None:
     add("directory", type=Path, metavar="DIR", help="empty, or not there yet")
     add("--dated", action="store_true", help="make a directory below DIR, named by the time")
     add("--keep", type=int, metavar="N", help="with --dated: keep the N newest, remove others")
+    add(
+        "--every",
+        type=_positive,
+        metavar="HOURS",
+        help="with --dated: stay, and back up when the newest complete one is so old",
+    )
     add_json(parser)
     add_config(parser)
 

@@ -2,6 +2,7 @@
 
 from typing import Final, Literal, TypeAlias, get_args
 
+from fairlead_eventlog.backup.backup_register import COMPLETE, FAILED
 from fairlead_eventlog.backup.copy_order import RESTORE_ORDER
 from fairlead_eventlog.condition.stream_move import copy_name
 from fairlead_eventlog.condition.waiting_work import QUEUES
@@ -340,9 +341,10 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.read_many(*LOGS, RECEIPTS.name)
     + may.read_state(*LOGS, RECEIPTS.name)
     + _AUDIT_SHARDS,
-    # It reads everything that cannot be made again, whole, and writes nothing.
+    # It reads everything that cannot be made again, whole, and writes nothing but when it did so.
     "backup": may.read_state(*RESTORE_ORDER)
     + may.read_last(LOG_STATUS.name)
+    + may.publish(COMPLETE, FAILED)
     + may.copy(*RESTORE_ORDER),
     "provision": may.publish(
         *(

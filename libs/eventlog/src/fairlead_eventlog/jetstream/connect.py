@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from fairlead_eventlog.backup.backup_register import JetStreamBackupRegister
 from fairlead_eventlog.condition.operations import JetStreamOperations
 from fairlead_eventlog.condition.self_description import NatsSelfDescription
 from fairlead_eventlog.condition.stream_sizes import JetStreamStreamSizes
@@ -157,6 +158,7 @@ def open_ports(
         approvals=JetStreamApprovals(link),
         stream_sizes=JetStreamStreamSizes(link),
         waiting_work=JetStreamWaitingWork(link),
+        backups=JetStreamBackupRegister(link),
         operations=JetStreamOperations(link),
         self_description=NatsSelfDescription(link),
         complaint=link.complaint,

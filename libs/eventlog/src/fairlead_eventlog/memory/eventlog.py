@@ -1,5 +1,6 @@
 """An event log in memory: every port without a server, tested by the same contract suite."""
 
+from fairlead_eventlog.backup.backup_register import MemoryBackupRegister
 from fairlead_eventlog.condition.operations import MemoryOperations
 from fairlead_eventlog.condition.self_description import MemorySelfDescription
 from fairlead_eventlog.condition.stream_sizes import MemoryStreamSizes
@@ -68,6 +69,7 @@ def memory_eventlog() -> EventLog:
         approvals=MemoryApprovals(),
         stream_sizes=MemoryStreamSizes(),
         waiting_work=MemoryWaitingWork(),
+        backups=MemoryBackupRegister(),
         operations=MemoryOperations(),
         self_description=MemorySelfDescription(),
         complaint=lambda: None,

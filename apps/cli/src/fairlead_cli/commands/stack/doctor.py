@@ -17,6 +17,7 @@ from rich.markup import escape
 
 from fairlead_cli import checks
 from fairlead_cli.addresses import nats_url
+from fairlead_cli.backup.backup_age import check_backups
 from fairlead_cli.capacity.limits import compare_with_limits
 from fairlead_cli.capacity.stack_load import read_load
 from fairlead_cli.checks import Finding
@@ -98,6 +99,7 @@ async def _check_servers(
             _check_room(nats),
             _check_format(nats),
             check_certificates(nats, timeout_s=CHECK_TIMEOUT_S),
+            check_backups(nats, timeout_s=CHECK_TIMEOUT_S / 2),
         ]
     for monitor in _monitors(args, addresses):
         pending += [_check_durability(monitor), _check_clock(monitor)]
