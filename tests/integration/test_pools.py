@@ -197,6 +197,30 @@ async def test_a_pool_without_workers_waits_with_a_reason_and_goes_on(tmp_path: 
         assert events_of(log, "step.ended")[-1].finish == "stop"
 
 
+async def test_a_drain_that_cannot_wait_interrupts_and_the_work_goes_on_elsewhere(
+    ports: Ports,
+) -> None:
+    """C6: the machines of a pool must leave now; a call that runs ends there, and its session goes on."""
+    gpu = ports.up.up.pid("tools-gpu", 0)
+    resting, busy = await ports.session(ports.gpu), await ports.session(ports.gpu)
+    await ports.probe(busy, "hurried", delay_ms=60_000)
+    await ports.until_run("hurried")
+
+    code, lines = await run_command(ports, "drain", "gpu", "--to", "default", "--now")
+
+    assert code == 0
+    assert {resting, busy} <= {line["session"] for line in lines if line["pool"] == "default"}
+    log = await wait_until_settled(ports.up, busy)
+    check_log(log)
+    assert ports.runs("hurried") == [gpu]
+    types = event_types(log)
+    assert types.count("interrupt.requested") == types.count("resume.requested") == 1
+    assert events_of(log, "step.ended")[-1].finish == "stop", "the model went on after the move"
+    assert event_types(await ports.up.events(resting))[-1] == "moved", "nobody asked it to work"
+    for session in (resting, busy):
+        assert (await ports.up.client.get(session)).pool is None
+
+
 @pytest.mark.slow
 async def test_a_drain_moves_sessions_at_rest_and_lets_calls_finish_where_they_are(
     ports: Ports,

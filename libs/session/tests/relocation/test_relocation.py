@@ -21,6 +21,7 @@ from fairlead_schema.events import (
     MoveEnded,
     MoveFailed,
     MoveRequested,
+    ResumeRequested,
     RevertRequested,
     SessionMoved,
 )
@@ -157,6 +158,23 @@ def test_a_move_to_another_pool_stops_what_runs_unless_it_waits_for_a_rest() -> 
     assert move(running, HERE, pool="gpu") == (InterruptRequested(), TO_GPU)
     assert move(running, HERE, pool="gpu", at_rest=True) == SessionIsBusy()
     assert move(given(*ANSWERED), HERE, pool="gpu", at_rest=True) == (TO_GPU,)
+
+
+def test_a_move_that_resumes_lets_only_stopped_work_go_on() -> None:
+    """An operator empties a pool: what ran there goes on elsewhere, and nobody else begins to work."""
+    running = given(*RUNNING)
+    stopped = then(running, InterruptRequested())
+
+    assert move(running, HERE, pool="gpu", resume=True) == (
+        InterruptRequested(),
+        TO_GPU,
+        ResumeRequested(),
+    )
+    assert move(given(*ANSWERED), HERE, pool="gpu", resume=True) == (TO_GPU,)
+    assert move(stopped, HERE, pool="gpu", resume=True) == (TO_GPU,), "a person stopped it before"
+    moved = then(running, InterruptRequested(), TO_GPU, ResumeRequested())
+    assert next_move(moved) == Stop()
+    assert is_moving(moved)
 
 
 def test_changes_do_not_come_along_to_another_pool() -> None:

@@ -38,7 +38,7 @@ def pool(parser: argparse.ArgumentParser) -> None:
     listing = actions.add_parser(
         "list", help="pools with their workers, waiting calls and sessions"
     )
-    drain = actions.add_parser("drain", help="move the sessions of a pool when they rest")
+    drain = actions.add_parser("drain", help="move the sessions of a pool, each when it rests")
     drain.add_argument("name", metavar="NAME")
     drain.add_argument("--to", metavar="POOL", help="default: as the rules say now")
     drain.add_argument(
@@ -47,6 +47,11 @@ def pool(parser: argparse.ArgumentParser) -> None:
         default=600.0,
         metavar="SECONDS",
         help="how long to wait for sessions that work (600)",
+    )
+    drain.add_argument(
+        "--now",
+        action="store_true",
+        help="interrupt sessions that work; they go on in their new pool",
     )
     for action in (listing, drain):
         add_json(action, "one line of JSON per pool or session")

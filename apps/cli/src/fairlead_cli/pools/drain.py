@@ -1,4 +1,4 @@
-"""Moves the sessions of a pool to others, each when it rests. A running call ends where it is."""
+"""Moves the sessions of a pool to others: each when it rests, or at once."""
 
 import asyncio
 import time
@@ -8,6 +8,7 @@ from typing import Final
 
 from fairlead_cli.pools.sessions import PooledSession, read_sessions
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.service_command import send_service_command
 from fairlead_schema import subjects
@@ -27,20 +28,30 @@ class DrainReport:
 
     moved: dict[Address, str] = field(default_factory=dict)
     busy: dict[Address, str] = field(default_factory=dict)
-    """These work, or wait for a person. A later drain moves them."""
+    """These work, or wait for a person. A later round or drain moves them."""
     refused: dict[Address, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PoolDrain:
-    """The drain of one pool. Without a target the rules choose for each session."""
+    """The drain of one pool. Without a target the rules choose for each session.
+
+    It waits until a session rests, and a running call ends where it is. With `now` it interrupts
+    what runs, and the session goes on in its new pool.
+    """
 
     config: Config
     pools: PoolRules
     source: str
     target: str | None = None
+    now: bool = False
 
-    async def run(self, wait_s: float, on_moved: Callable[[Address, str], None]) -> DrainReport:
+    async def run(
+        self,
+        wait_s: float,
+        on_moved: Callable[[Address, str], None],
+        on_round: Callable[[DrainReport, float], None] | None = None,
+    ) -> DrainReport:
         """Move sessions until none is left, or until the time is over. Raises LogError, CommandError."""
         report, deadline = DrainReport(), time.monotonic() + wait_s
         address = self.config.nats.address("operator")
@@ -50,8 +61,11 @@ class PoolDrain:
                 for session in await asyncio.to_thread(read_sessions, self.config):
                     if self._belongs(session) and session.at not in report.refused:
                         await self._move(eventlog, session, report, on_moved)
-                if not report.busy or time.monotonic() > deadline:
+                left_s = deadline - time.monotonic()
+                if not report.busy or left_s < 0:
                     return report
+                if on_round is not None:
+                    on_round(report, left_s)
                 await asyncio.sleep(PAUSE_S)
 
     def _belongs(self, session: PooledSession) -> bool:
@@ -73,7 +87,8 @@ class PoolDrain:
             reason = f"the rules keep it in {self.source}: change them first, or name --to"
             report.refused[at] = reason
             return
-        command = {"sessionID": at.session_id, "pool": target, "atRest": True}
+        manner = {"resume": True} if self.now else {"atRest": True}
+        command = {"sessionID": at.session_id, "pool": target, **manner}
         subject = subjects.api(at.tenant, "session.move")
         try:
             await send_service_command(eventlog.requests, subject, command, timeout_s=TIMEOUT_S)
@@ -83,6 +98,9 @@ class PoolDrain:
             report.busy[at] = str(conflict)
         except Refused as refusal:
             report.refused[at] = str(refusal)
+        except LogError as error:
+            # Ingest starts again, or a shard has no leader: the next round asks again.
+            report.busy[at] = str(error)
         else:
             report.moved[at] = target
             on_moved(at, target)

@@ -69,6 +69,8 @@ class MoveBody(InputModel):
     """The pool whose workers serve the session from here on."""
     at_rest: Annotated[bool, NoNull] | None = None
     """True: interrupt nothing, and refuse the move while something is open."""
+    resume: Annotated[bool, NoNull] | None = None
+    """True: work that the move interrupts goes on at the new place."""
 
     @model_validator(mode="after")
     def _leads_somewhere(self) -> Self:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from fairlead_schema.events import MoveRequested, SessionEvent, SessionMoved
+from fairlead_schema.events import MoveRequested, ResumeRequested, SessionEvent, SessionMoved
 from fairlead_schema.location import LocationRef
 from fairlead_session.execution.commands import SessionIsArchived, is_archived, stop_running_work
 from fairlead_session.state.session import Session
@@ -41,12 +41,14 @@ def move(
     pool: str | None = None,
     with_changes: bool = False,
     at_rest: bool = False,
+    resume: bool = False,
 ) -> Events | MoveRefusal:
     """Work in another location or pool, and stop the work at the old one. The same place is no move.
 
     The workers of `pool` serve the location; None is the default pool. A move with changes is only
     asked for here, and the same request again joins the first one. A move `at_rest` interrupts
-    nothing: it is refused while something is open.
+    nothing: it is refused while something is open. With `resume` the work that it stops goes on at
+    the new place; a session that nobody asked to work stays at rest.
     """
     if with_changes and is_archived(session):
         return SessionIsArchived(session.id)
@@ -67,7 +69,9 @@ def move(
     stopping = stop_running_work(session)
     if at_rest and (stopping or session.execution.interrupted):
         return SessionIsBusy()
+    resumed = (ResumeRequested(),) if resume and stopping else ()
     if with_changes:
-        return (*stopping, MoveRequested(location=location))
+        return (*stopping, MoveRequested(location=location), *resumed)
     subdirectory = profile.subpath if same_place else None
-    return (*stopping, SessionMoved(location=location, subdirectory=subdirectory, pool=pool))
+    moved = SessionMoved(location=location, subdirectory=subdirectory, pool=pool)
+    return (*stopping, moved, *resumed)

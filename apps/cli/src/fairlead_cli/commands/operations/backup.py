@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import signal
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,9 +28,18 @@ def run(args: argparse.Namespace) -> int:
     if args.every is None:
         asyncio.run(_back_up(args, address))
         return 0
-    every = timedelta(hours=args.every)
-    asyncio.run(repeat_backup(lambda: _back_up(args, address), args.directory, every, _warn))
+    asyncio.run(_stay(args, address))
     return 0
+
+
+async def _stay(args: argparse.Namespace, address: NatsAddress) -> None:
+    """Back up at an interval until somebody ends the process. The first process of a container has no default."""
+    every = timedelta(hours=args.every)
+    repeated = repeat_backup(lambda: _back_up(args, address), args.directory, every, _warn)
+    task = asyncio.create_task(repeated)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 async def _back_up(args: argparse.Namespace, address: NatsAddress) -> None:

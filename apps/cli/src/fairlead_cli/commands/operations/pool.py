@@ -9,7 +9,7 @@ from fairlead_cli.addresses import effective_config
 from fairlead_cli.embedded.state_directory import load_addresses
 from fairlead_cli.errors import UsageError
 from fairlead_cli.json_output import print_json
-from fairlead_cli.pools.drain import PoolDrain
+from fairlead_cli.pools.drain import DrainReport, PoolDrain
 from fairlead_cli.pools.overview import read_pools
 from fairlead_cli.terminal import stderr_console, stdout_console, table
 from fairlead_schema.subjects import Address
@@ -57,14 +57,28 @@ def _drain(args: argparse.Namespace, config: Config, pools: PoolRules) -> int:
     def show(at: Address, pool: str) -> None:
         _show(args, at, "pool", pool)
 
-    drain = PoolDrain(config, pools, args.name, args.to)
-    report = asyncio.run(drain.run(args.wait, show))
+    drain = PoolDrain(config, pools, args.name, args.to, now=args.now)
+    report = asyncio.run(drain.run(args.wait, show, None if args.json else _Progress()))
     left = report.busy | report.refused
     for at, reason in left.items():
         _show(args, at, "left", reason)
     if not args.json:
         stderr_console().print(f"{len(report.moved)} moved, {len(left)} left", style="dim")
     return 1 if left else 0
+
+
+class _Progress:
+    """A line when the numbers have changed."""
+
+    def __init__(self) -> None:
+        self._shown = (0, 0)
+
+    def __call__(self, report: DrainReport, left_s: float) -> None:
+        numbers = (len(report.moved), len(report.busy))
+        if numbers != self._shown:
+            self._shown = numbers
+            line = f"{numbers[0]} moved, {numbers[1]} still work; {left_s:.0f} s left"
+            stderr_console().print(line, style="dim")
 
 
 def _show(args: argparse.Namespace, at: Address, name: str, value: str) -> None:

@@ -43,6 +43,7 @@ async def move(context: ContextDep, tenant: TenantParam, command: MoveSession) -
             pool=pool,
             with_changes=with_changes,
             at_rest=command.at_rest is True,
+            resume=command.resume is True,
         )
 
     # Changes are files of the old location, so the caller must be allowed to use that one too.
@@ -58,6 +59,7 @@ async def move(context: ContextDep, tenant: TenantParam, command: MoveSession) -
         context.waker.ensure_stop(at)
     if request is not None:
         await context.nudge_owner(at, session)
+    if request is not None or command.resume:
         context.waker.wake(at)
     seq = None if request is None else request.seq
     return MoveReached(session_id=session.id, seq=session.seq, request=seq)
