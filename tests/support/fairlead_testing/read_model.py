@@ -126,7 +126,7 @@ class MemoryReadModel:
             work_requested=stored.asked_for,
             rested=stored.rested,
         )
-        return rows.overview_of(client_session(session), facts)
+        return rows.overview_of(client_session(session), facts, seq=stored.seq)
 
     async def active(self, tenant: TenantId) -> Sequence[SessionId]:
         self._check_available()

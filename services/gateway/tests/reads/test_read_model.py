@@ -203,6 +203,7 @@ async def test_overviews_have_the_states_of_their_sessions(model: ReadModel) -> 
         ("ses_c", "waiting", 1),
     ]
     assert [session.id for session in searched] == ["ses_a"]
+    assert all(session.seq for session in (*found, *searched, *named))
     assert [(session.id, session.status.state) for session in named] == [
         ("ses_d", "archived"),
         ("ses_a", "running"),

@@ -300,7 +300,7 @@ async def test_a_client_may_leave_fragments_out_and_learn_who_runs(
         "session.status",
         "session.next.synthetic",
     ]
-    assert status[0]["state"] == "running"
+    assert (status[0]["state"], status[0]["seq"]) == ("running", 3)
     assert (status[1]["state"], status[1]["reason"], status[1]["wakeAt"]) == (
         "rested",
         "retry-later",

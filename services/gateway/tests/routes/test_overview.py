@@ -62,6 +62,7 @@ async def test_every_session_says_what_it_does(client: httpx.AsyncClient, projec
         ("ses_9", "idle"),
     ]
     assert page[0]["status"]["asks"] == 1
+    assert {session["seq"] for session in page} == {1}
     assert page[7]["status"]["code"] == "tool"
     assert page[4]["status"]["detail"] == "a bad event"
 

@@ -48,4 +48,6 @@ class SessionOverview(SessionInfo):
     """A session with its state."""
 
     status: SessionStatus
+    seq: int | None = None
+    """The last event that this shows. A reader who heard of a later one reads again."""
     budget: SessionBudget | None = None

@@ -100,7 +100,7 @@ def status_frames(session_id: SessionId, payload: bytes) -> bytes:
             fields = {"state": "rested", **{k: raw.data[k] for k in kept if k in raw.data}}
         else:
             continue
-        data = {"timestamp": raw.time, "sessionID": session_id, **fields}
+        data = {"timestamp": raw.time, "sessionID": session_id, "seq": raw.seq, **fields}
         frames.append(event_frame(EventEnvelope(id=raw.id, type=STATUS, data=data)))
     return b"".join(frames)
 

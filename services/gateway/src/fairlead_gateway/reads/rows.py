@@ -68,15 +68,15 @@ def overview_from_row(row: Mapping[str, Any]) -> SessionOverview:
     )
     cost, tokens = row["budget_cost"], row["budget_tokens"]
     budget = None if cost is None and tokens is None else SessionBudget(cost=cost, tokens=tokens)
-    return overview_of(session_from_row(row), facts, budget)
+    return overview_of(session_from_row(row), facts, seq=row["seq"], budget=budget)
 
 
 def overview_of(
-    session: SessionInfo, facts: StatusFacts, budget: SessionBudget | None = None
+    session: SessionInfo, facts: StatusFacts, *, seq: int, budget: SessionBudget | None = None
 ) -> SessionOverview:
     """A session together with its state."""
     return SessionOverview.model_construct(
-        **dict(session), status=session_status(facts), budget=budget
+        **dict(session), status=session_status(facts), seq=seq, budget=budget
     )
 
 

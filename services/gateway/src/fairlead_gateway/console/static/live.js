@@ -5,12 +5,15 @@ import { get } from "./api.js";
 import { StreamClient } from "./sse.js";
 
 const READ_AGAIN_MS = 200;
-/** The read models may be behind the stream: what changed is looked at again after these pauses. */
-const SECOND_LOOK_MS = 1500;
+/** The read models may be behind the stream: a session is read until they show what the stream told. */
+const LOOK_AGAIN_MS = 5000;
+const LOOKS_MAX = 60;
 const ACTIVE_LOOK_MS = 10_000;
 const AFTER_FAILURE_MS = 3000;
 const IDS_MAX = 100;
 const ASK_EVENTS = new Set(["permission.v2.asked", "permission.v2.replied", "question.v2.asked", "question.v2.replied", "question.v2.rejected"]);
+
+const ACTIVE = new Set(["running", "queued", "waiting", "retrying"]);
 
 /** Fires "sessions", "asks", "counts", "connection" and "event". */
 export class Live extends EventTarget {
@@ -22,10 +25,10 @@ export class Live extends EventTarget {
     this.counts = { running: 0, waiting: 0, asks: 0, broken: 0 };
     this.connection = "waiting";
     this.dirty = new Set();
-    this.later = new Map();
-    this.second = new Set();
+    /** How far the stream told of a session, until a read has shown that much. */
+    this.heard = new Map();
     this.told = new Map();
-    /** @type {(() => Set<string>) | undefined} */
+    /** The sessions that a view shows now: those are read again. @type {(() => Iterable<string>) | undefined} */
     this.shownIds = undefined;
   }
 
@@ -61,15 +64,24 @@ export class Live extends EventTarget {
         // Whatever happened while nobody listened is read again.
         this.refreshAsks();
         this.refreshCounts();
-        for (const id of this.sessions.keys()) if (this.isShown(id)) this.dirty.add(id);
+        for (const id of this.shownIds?.() ?? []) if (this.sessions.has(id)) this.dirty.add(id);
+        // Another log may have lower numbers.
+        for (const session of this.sessions.values()) session.seq = 0;
         this.fire("reconnected");
       } else if (event.data?.sessionID) {
-        this.dirty.add(event.data.sessionID);
+        this.hear(event);
         if (ASK_EVENTS.has(event.type)) this.hearOfAsk(event);
         this.fire("event", event);
       }
     }
     this.readSoon();
+  }
+
+  hear({ type, data, durable }) {
+    const id = data.sessionID;
+    this.dirty.add(id);
+    if (type === "session.purged") return;
+    this.heard.set(id, { seq: Math.max(durable?.seq ?? data.seq ?? 0, this.heard.get(id)?.seq ?? 0), looks: 0 });
   }
 
   /** The stream knows of an ask before the read models do. */
@@ -99,13 +111,8 @@ export class Live extends EventTarget {
   lookAtActive() {
     // Nobody looks, and the stream may rest: the title still says what waits.
     if (document.hidden) this.refreshCounts();
-    for (const [id, session] of this.sessions) if (["running", "queued", "waiting", "retrying"].includes(session.status.state) && this.isShown(id)) this.dirty.add(id);
+    for (const id of this.shownIds?.() ?? []) if (ACTIVE.has(this.sessions.get(id)?.status.state)) this.dirty.add(id);
     this.readSoon();
-  }
-
-  /** Whether some view shows the session now: only those are read again. */
-  isShown(id) {
-    return this.shownIds?.().has(id) ?? false;
   }
 
   readSoon(pause = READ_AGAIN_MS) {
@@ -116,16 +123,14 @@ export class Live extends EventTarget {
   async readDirty() {
     const ids = [...this.dirty].slice(0, IDS_MAX);
     let pause = READ_AGAIN_MS;
-    for (const id of ids) {
-      this.dirty.delete(id);
-      clearTimeout(this.later.get(id));
-      if (!this.second.has(id)) this.later.set(id, setTimeout(() => this.lookAgain(id), SECOND_LOOK_MS));
-      this.second.delete(id);
-    }
+    for (const id of ids) this.dirty.delete(id);
     try {
       const page = await get(`/api/session/overview?ids=${ids.map(encodeURIComponent).join(",")}`);
-      const found = new Set(page.data.map((session) => session.id));
-      for (const id of ids) if (!found.has(id)) this.sessions.delete(id);
+      const found = new Map(page.data.map((session) => [session.id, session]));
+      for (const id of ids) {
+        if (!found.has(id) && this.sessions.delete(id)) this.fire("sessions", []);
+        this.compare(id, found.get(id));
+      }
       this.put(page.data);
       await this.refreshCounts();
     } catch {
@@ -136,17 +141,26 @@ export class Live extends EventTarget {
     this.readSoon(pause);
   }
 
-  lookAgain(id) {
-    this.later.delete(id);
-    this.second.add(id);
-    this.dirty.add(id);
-    this.readSoon();
+  /** Read a session again later, if the read models do not show yet what the stream told of it. */
+  compare(id, session) {
+    const heard = this.heard.get(id);
+    if (!heard) return;
+    heard.looks += 1;
+    if ((session ? session.seq ?? Infinity : 0) >= heard.seq || heard.looks > LOOKS_MAX) this.heard.delete(id);
+    else setTimeout(() => {
+      this.dirty.add(id);
+      this.readSoon();
+    }, Math.min(LOOK_AGAIN_MS, READ_AGAIN_MS * 2 ** heard.looks));
   }
 
-  /** Note sessions that a view has read. */
+  /** Note sessions that a view has read. An answer that took long does not undo what came after it. */
   put(sessions) {
-    for (const session of sessions) this.sessions.set(session.id, session);
-    this.fire("sessions", sessions);
+    const changed = sessions.filter((session) => {
+      const known = this.sessions.get(session.id);
+      return !known || (!(session.seq < known.seq) && JSON.stringify(known) !== JSON.stringify(session));
+    });
+    for (const session of changed) this.sessions.set(session.id, session);
+    if (changed.length) this.fire("sessions", changed);
   }
 
   async refreshCounts() {

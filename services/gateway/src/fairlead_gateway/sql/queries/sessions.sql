@@ -4,7 +4,7 @@ SELECT session_id, parent_id, project_id, title, directory, workspace_id, subpat
        cost, tokens, created_at, updated_at, archived_at, revert,
        models, children, file_changes, metadata, pool,
        owner, broken, waiting, asks, pending, work_requested, interrupted, rested, wake_at,
-       execution #>> '{{rest,detail}}' AS rest_detail, budget_cost, budget_tokens
+       execution #>> '{{rest,detail}}' AS rest_detail, budget_cost, budget_tokens, seq
   FROM read.session
  WHERE tenant = %(tenant)s
    AND (created_at, session_id) {after} (%(after_time)s, %(after_id)s) {filters}

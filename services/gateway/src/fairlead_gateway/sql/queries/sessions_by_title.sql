@@ -4,7 +4,7 @@ SELECT session_id, parent_id, project_id, session.title, directory, workspace_id
        cost, tokens, session.created_at, updated_at, archived_at, revert,
        models, children, file_changes, metadata, pool,
        owner, broken, waiting, asks, pending, work_requested, interrupted, rested, wake_at,
-       execution #>> '{{rest,detail}}' AS rest_detail, budget_cost, budget_tokens
+       execution #>> '{{rest,detail}}' AS rest_detail, budget_cost, budget_tokens, seq
   FROM read.session_title AS entry
   JOIN read.session AS session USING (tenant, session_id)
  WHERE tenant = %(tenant)s
