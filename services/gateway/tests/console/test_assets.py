@@ -7,7 +7,8 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from fairlead_gateway.console.assets import POLICY, console_routes, load_assets, without_comments
+from fairlead_gateway.console.assets import POLICY, console_routes, load_assets, shrink_script
+from fairlead_testing.console_javascript import STATIC
 
 BYTES_MAX = 200_000
 
@@ -69,7 +70,7 @@ def test_the_whole_console_is_small() -> None:
     assert sum(sizes.values()) < BYTES_MAX, sizes
 
 
-def test_comments_are_not_served_and_every_line_keeps_its_number() -> None:
+def test_comments_and_indentation_are_not_served_and_every_line_keeps_its_number() -> None:
     source = b"""// What it is.
 import { a } from "./a.js"; // stays
 /**
@@ -81,10 +82,10 @@ function f(b) {
   return "// no comment" + b;
 }
 """
-    served = without_comments(source)
+    served = shrink_script(source)
 
     assert served.count(b"\n") == source.count(b"\n")
-    assert served.split(b"\n")[8] == b'  return "// no comment" + b;'
+    assert served.split(b"\n")[8] == b'return "// no comment" + b;'
     assert b"reason" not in served
     assert b"@param" not in served
     assert b"// stays" in served
@@ -124,3 +125,17 @@ def test_every_import_names_a_file_that_exists() -> None:
                 missing.append(f"{name}: {path}")
 
     assert missing == []
+
+
+def test_no_text_between_backticks_has_two_lines() -> None:
+    """The second line would lose its indentation when it is served."""
+    scripts = sorted(STATIC.rglob("*.js"))
+    odd = [
+        f"{path.name}: {line}"
+        for path in scripts
+        for line in path.read_text().splitlines()
+        if line.count("`") % 2 and "`{3" not in line
+    ]
+
+    assert len(scripts) > 20
+    assert odd == []

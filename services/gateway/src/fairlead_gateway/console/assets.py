@@ -24,6 +24,7 @@ _THEME: Final = "theme.js"
 """A plain script that runs before the first paint."""
 _COMMENT: Final = re.compile(rb"^[ ]*(?://.*|/\*\*(?:[^*]|\*(?!/))*\*/)$", re.MULTILINE)
 """A comment that has its lines for itself."""
+_INDENT: Final = re.compile(rb"^[ ]+", re.MULTILINE)
 _TYPES: Final[Mapping[str, str]] = {
     "css": "text/css; charset=utf-8",
     "html": "text/html; charset=utf-8",
@@ -119,9 +120,10 @@ async def _file(request: Request) -> Response:
     return Response(data, media_type=kind, headers={**_SAFE, **caching})
 
 
-def without_comments(source: bytes) -> bytes:
-    """A script without the comments that have lines for themselves. The number of every line stays."""
-    return _COMMENT.sub(lambda found: b"\n" * found[0].count(b"\n"), source)
+def shrink_script(source: bytes) -> bytes:
+    """A script without indentation and without comments on lines of their own. Every line keeps its number."""
+    code = _COMMENT.sub(lambda found: b"\n" * found[0].count(b"\n"), source)
+    return _INDENT.sub(b"", code)
 
 
 def _read(place: Traversable, prefix: str) -> list[tuple[str, bytes]]:
@@ -132,5 +134,5 @@ def _read(place: Traversable, prefix: str) -> list[tuple[str, bytes]]:
             found += _read(item, f"{name}/")
         elif item.name.rpartition(".")[2] in _TYPES:
             data = item.read_bytes()
-            found.append((name, without_comments(data) if name.endswith(".js") else data))
+            found.append((name, shrink_script(data) if name.endswith(".js") else data))
     return found

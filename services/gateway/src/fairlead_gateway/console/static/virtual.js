@@ -34,23 +34,25 @@ function lastAtMost(offsets, height) {
 
 /**
  * `keyOf(item)`, `render(item)` makes an element, `update(element, item)` may change it in place and
- * answers false if the element has to be made anew. `guess(item)` is a height before it is known.
+ * answers false if the element has to be made anew. `guess(item)` is a height before it is known; with
+ * `fixed` it is the height, and nothing is measured.
  */
 export class VirtualList {
   keyOf;
   render;
   updateElement;
   guess;
+  fixed;
   stick;
   onTop;
   onPin;
 
   /**
    * @param {{keyOf: (item: any) => string, render: (item: any) => HTMLElement, update?: (element: any, item: any) => boolean,
-   *   guess: (item: any) => number, stick?: boolean, role?: string, label?: string, onTop?: () => void}} options
+   *   guess: (item: any) => number, fixed?: boolean, stick?: boolean, role?: string, label?: string, onTop?: () => void}} options
    */
-  constructor({ keyOf, render, update, guess, stick = false, role = "list", label, onTop }) {
-    Object.assign(this, { keyOf, render, updateElement: update, guess, stick, onTop });
+  constructor({ keyOf, render, update, guess, fixed = false, stick = false, role = "list", label, onTop }) {
+    Object.assign(this, { keyOf, render, updateElement: update, guess, fixed, stick, onTop });
     /** @type {any[]} */
     this.items = [];
     this.heights = new Map();
@@ -168,18 +170,21 @@ export class VirtualList {
     const view = this.element;
     if (!view.isConnected) return;
     const height = view.clientHeight;
-    let top = view.scrollTop;
+    const at = view.scrollTop;
+    let top = at;
     const anchor = this.pinned ? null : this.kept ?? (this.offsets && top > 0 ? this.findAnchor(top) : null);
     this.kept = null;
     this.measure();
     if (anchor && this.placeOf.has(anchor.key)) top = this.offsets[this.placeOf.get(anchor.key)] + anchor.past;
     if (this.pinned) top = Math.max(0, this.offsets.at(-1) - height);
-    const fresh = this.place(this.affordable(top, height), changed);
-    // One look at the new elements: the page is laid out once for all of them.
-    let grown = false;
+    const fresh = this.place(this.affordable(top, height));
+    // To read a place from here on lays the page out: a list that knows its heights never asks.
+    if (this.fixed) {
+      if (Math.abs(top - at) > 0.5) view.scrollTop = top;
+      return;
+    }
     for (const key of changed ?? []) if (this.shown.has(key)) fresh.push(this.shown.get(key));
-    for (const element of fresh) if (this.note(element.dataset.key, element.getBoundingClientRect().height)) grown = true;
-    if (grown) {
+    if (this.noteAll(fresh)) {
       const kept = this.pinned ? null : this.findAnchor(top);
       this.measure();
       if (kept && this.placeOf.has(kept.key)) top = this.offsets[this.placeOf.get(kept.key)] + kept.past;
@@ -188,6 +193,13 @@ export class VirtualList {
     if (this.pinned) view.scrollTop = view.scrollHeight;
     else if (Math.abs(top - view.scrollTop) > 0.5) view.scrollTop = top;
     this.expected = view.scrollTop;
+  }
+
+  /** Note the heights of elements: the page is laid out once for all of them. */
+  noteAll(elements) {
+    let grown = false;
+    for (const element of elements) if (this.note(element.dataset.key, element.getBoundingClientRect().height)) grown = true;
+    return grown;
   }
 
   /** The items in sight, and around them as many as a frame can afford: the next frame makes more. */
@@ -211,14 +223,16 @@ export class VirtualList {
   }
 
   /** Make, change, move and remove elements. Answers the new ones. */
-  place({ first, last }, changed) {
+  place({ first, last }) {
     const wanted = new Map();
     for (let at = first; at < last; at += 1) wanted.set(this.keyOf(this.items[at]), this.items[at]);
+    const spare = [];
     for (const [key, element] of this.shown) {
       if (wanted.has(key)) continue;
       // The focus goes to the list instead of nowhere.
       if (element.contains(document.activeElement)) this.element.focus({ preventScroll: true });
-      this.drop(element);
+      if (this.fixed) spare.push(element);
+      else this.drop(element);
     }
     let previous = this.before;
     const ordered = new Map();
@@ -231,9 +245,9 @@ export class VirtualList {
         element = undefined;
       }
       if (!element) {
-        element = this.render(item);
+        element = this.reuse(spare, item) ?? this.render(item);
         element.dataset.key = key;
-        this.sizes.observe(element);
+        if (!this.fixed) this.sizes.observe(element);
         fresh.push(element);
       }
       element.version = version;
@@ -241,10 +255,17 @@ export class VirtualList {
       previous = element;
       ordered.set(key, element);
     }
+    for (const element of spare) this.drop(element);
     this.shown = ordered;
     this.range = { first, last };
     this.pad();
     return fresh;
+  }
+
+  /** An element that is not in sight any more, changed into that of another item. */
+  reuse(spare, item) {
+    if (!spare.length || !this.updateElement?.(spare.at(-1), item)) return undefined;
+    return spare.pop();
   }
 
   drop(element) {

@@ -55,7 +55,7 @@ class SessionView extends HTMLElement {
     this.build();
     this.listener = () => this.drawHead();
     app.live.addEventListener("sessions", this.listener);
-    app.live.shownIds = () => new Set([this.sessionID]);
+    app.live.shownIds = () => [this.sessionID];
     this.store.start();
   }
 

@@ -1,8 +1,9 @@
 // All sessions, live: what runs, what waits, what it cost.
 
-import { get, now } from "../api.js";
+import { get } from "../api.js";
 import { button, fill, h, show } from "../dom.js";
-import { formatAgo, formatCost, formatCount, formatDate, shortPath, stateTone, stateWords, totalTokens } from "../format.js";
+import { formatCost, shortPath } from "../format.js";
+import { SessionRow } from "../parts/session_row.js";
 import { sessionRows } from "../session_rows.js";
 import { visibleText } from "../visible.js";
 import { VirtualList } from "../virtual.js";
@@ -32,7 +33,9 @@ class SessionsView extends HTMLElement {
     this.list = new VirtualList({
       keyOf: (row) => row.key,
       render: (row) => this.renderRow(row),
+      update: (element, row) => this.updateRow(element, row),
       guess: (row) => (row.head ? 38 : 62),
+      fixed: true,
       label: "Sessions",
     });
     this.list.element.addEventListener("scroll", () => {
@@ -40,7 +43,7 @@ class SessionsView extends HTMLElement {
       this.loadMore();
     }, { passive: true });
     this.build();
-    live.shownIds = () => new Set([...this.list.shown.keys()]);
+    live.shownIds = () => [...this.list.shown.keys()];
     this.unlisten = ["sessions", "counts", "reconnected", "event"].map((name) => {
       const handler = (event) => this.onLive(name, event.detail);
       live.addEventListener(name, handler);
@@ -102,12 +105,34 @@ class SessionsView extends HTMLElement {
   }
 
   async loadPage() {
-    const { text: wanted, state } = this.filter;
-    const query = new URLSearchParams({ limit: String(PAGE), roots: "true", ...(this.cursor && { cursor: this.cursor }), ...(wanted.length > 1 && !this.cursor && { search: wanted }), ...(this.filter.project && !this.cursor && { project: this.filter.project }), ...(this.filter.state === "archived" && !this.cursor && { archived: "only" }) });
-    const page = await get(`/api/session/overview?${query}`);
-    if (wanted !== this.filter.text || (state === "archived") !== (this.filter.state === "archived")) return;
-    this.cursor = page.data.length < PAGE ? null : page.cursor.next;
+    const page = await this.readPage(this.cursor);
+    if (!page) return;
+    this.cursor = page.next;
     this.add(page.data);
+  }
+
+  /** Read what came while nobody listened: it is in front of what the list has. */
+  async catchUp() {
+    let cursor;
+    do {
+      const page = await this.readPage(cursor).catch(() => null);
+      if (!page) return;
+      cursor = page.data.some((session) => this.ids.has(session.id)) ? null : page.next;
+      this.add(page.data);
+    } while (cursor);
+    this.draw();
+  }
+
+  /** A page of the list, and the cursor of the next one; undefined if the filter is another one by now. */
+  async readPage(cursor) {
+    const { text, project, state } = this.filter;
+    const archived = state === "archived";
+    const first = { ...(text.length > 1 && { search: text }), ...(project && { project }), ...(archived && { archived: "only" }) };
+    const query = new URLSearchParams({ limit: String(PAGE), roots: "true", ...(cursor ? { cursor } : first) });
+    const { data, cursor: { next } } = await get(`/api/session/overview?${query}`);
+    const { filter } = this;
+    if (text !== filter.text || project !== filter.project || archived !== (filter.state === "archived")) return undefined;
+    return { data, next: data.length < PAGE ? null : next };
   }
 
   add(sessions) {
@@ -148,7 +173,7 @@ class SessionsView extends HTMLElement {
       this.changed = new Set([...(this.changed ?? []), ...detail.map((session) => session.id)]);
       this.drawSoon();
     } else if (name === "counts") this.drawTotals();
-    else if (name === "reconnected") this.load();
+    else if (name === "reconnected" && this.note.hidden) this.catchUp();
   }
 
   drawSoon() {
@@ -207,15 +232,15 @@ class SessionsView extends HTMLElement {
 
   renderRow(row) {
     if (row.head) return h("div.group-head", { role: "presentation" }, h("span", visibleText(row.head)), h("span.dim", String(row.count)));
-    const { session } = row;
-    const tone = stateTone(session.status);
-    const words = stateWords(session.status, now());
-    const time = h("time", { title: formatDate(session.time.updated) }, formatAgo(session.time.updated, now()));
-    const chosen = session.id === this.selected;
-    return h("a.session-row", { href: `/s/${session.id}`, role: "listitem", class: chosen ? "chosen" : "", "aria-current": chosen ? "true" : undefined },
-      h("span.state", { class: tone }, h("span.dot", { class: tone }), words),
-      h("span.what", h("bdi.title", visibleText(session.title)), h("span.where", h("bdi", { title: session.location.directory }, shortPath(visibleText(session.location.directory))), session.agent && h("span", session.agent), session.model && h("span", session.model.id), session.status.pending ? h("span", `${session.status.pending} pending`) : null, session.status.detail && tone === "bad" ? h("span.bad-text", session.status.detail.slice(0, 120)) : null)),
-      h("span.use", h("span", `${formatCount(totalTokens(session.tokens))} tok`), h("span", formatCost(session.cost))), time);
+    const { element } = new SessionRow();
+    this.updateRow(element, row);
+    return element;
+  }
+
+  updateRow(element, { session }) {
+    if (!element.row || !session) return false;
+    element.row.update(session, session.id === this.selected);
+    return true;
   }
 
   move(step) {
