@@ -28,6 +28,7 @@ FORBIDDEN_LABELS = {
 ALERTS = ROOT / "deploy/observe/alerts.yaml"
 DASHBOARD = ROOT / "deploy/observe/grafana/fairlead.json"
 AUTOSCALING = ROOT / "deploy/kubernetes/components/autoscaling/keda.yaml"
+POOL_AUTOSCALING = ROOT / "deploy/kubernetes/components/pool-keda/workers.yaml"
 FOREIGN = {"up"}
 # What Prometheus adds to every series (deploy/observe/prometheus.yaml), and to the buckets of a histogram.
 TARGET_LABELS = {"job", "instance", "service"}
@@ -39,7 +40,7 @@ def metrics_in(expression: str) -> set[str]:
 
 
 def expressions_of(path: Path) -> list[str]:
-    if path == AUTOSCALING:
+    if path in {AUTOSCALING, POOL_AUTOSCALING}:
         scaled = yaml.safe_load_all(path.read_text())
         return [each["spec"]["triggers"][0]["metadata"]["query"] for each in scaled]
     if path.suffix == ".json":
@@ -95,7 +96,9 @@ def test_times_and_sizes_carry_their_unit() -> None:
     assert [name for name in timed if not name.endswith((*UNITS, "_error"))] == []
 
 
-@pytest.mark.parametrize("path", [ALERTS, DASHBOARD, AUTOSCALING], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [ALERTS, DASHBOARD, AUTOSCALING, POOL_AUTOSCALING], ids=lambda path: path.parent.name
+)
 def test_alerts_dashboards_and_scalers_use_metrics_that_exist(path: Path) -> None:
     expressions = expressions_of(path)
 

@@ -76,6 +76,16 @@ def env_of(container: dict[str, Any]) -> dict[str, str]:
     return {each["name"]: each.get("value", "") for each in container.get("env", ())}
 
 
+def scalers(manifests: list[Manifest]) -> list[tuple[str, int]]:
+    """The workload of each scaler, and the most pods that it may have."""
+    specs = [each["spec"] for each in by_name(manifests, "HorizontalPodAutoscaler").values()]
+    specs += [each["spec"] for each in by_name(manifests, "ScaledObject").values()]
+    return [
+        (spec["scaleTargetRef"]["name"], spec.get("maxReplicas") or spec["maxReplicaCount"])
+        for spec in specs
+    ]
+
+
 # Each rule lists the places that break it.
 
 
@@ -198,14 +208,38 @@ def volumes_keep_their_owners_at_every_start(manifests: list[Manifest]) -> list[
 
 def what_is_scaled_has_no_fixed_number(manifests: list[Manifest]) -> list[str]:
     """Each `kubectl apply` would set the number back, in the middle of the load."""
-    scalers = [*by_name(manifests, "HorizontalPodAutoscaler").values()]
-    scalers += by_name(manifests, "ScaledObject").values()
-    targets = {each["spec"]["scaleTargetRef"]["name"] for each in scalers}
+    targets = dict(scalers(manifests))
     return [
         name
         for name, each in by_name(manifests, "Deployment").items()
         if ("replicas" in each["spec"]) == (name in targets)
     ]
+
+
+def each_scaler_has_a_workload_of_its_own(manifests: list[Manifest]) -> list[str]:
+    """Two scalers of one workload fight over its number, and one without a workload scales nothing."""
+    targets = [name for name, _ in scalers(manifests)]
+    workloads = by_name(manifests, "Deployment").keys()
+    return [name for name in targets if targets.count(name) > 1 or name not in workloads]
+
+
+def several_pods_write_only_a_volume_that_permits_it(manifests: list[Manifest]) -> list[str]:
+    """Pods beyond the first could not start, nor could a new one beside the old one in a rollout."""
+    numbers = dict(scalers(manifests))
+    claims = by_name(manifests, "PersistentVolumeClaim")
+    wrong = []
+    for name, each in by_name(manifests, "Deployment").items():
+        spec = each["spec"]
+        most = numbers.get(name, spec.get("replicas", 1))
+        for volume in spec["template"]["spec"]["volumes"]:
+            claim = volume.get("persistentVolumeClaim", {}).get("claimName")
+            if claim is None:
+                continue
+            is_shared = claims[claim]["spec"]["accessModes"] == ["ReadWriteMany"]
+            is_replaced = spec.get("strategy", {}).get("type") == "Recreate"
+            if not is_shared and (most > 1 or not is_replaced):
+                wrong.append(name)
+    return wrong
 
 
 def metrics_have_the_labels_that_alerts_ask_for(manifests: list[Manifest]) -> list[str]:
@@ -317,6 +351,8 @@ RULES: tuple[Callable[[list[Manifest]], list[str]], ...] = (
     a_node_of_the_log_has_started_when_its_copies_are_complete,
     volumes_keep_their_owners_at_every_start,
     what_is_scaled_has_no_fixed_number,
+    each_scaler_has_a_workload_of_its_own,
+    several_pods_write_only_a_volume_that_permits_it,
     metrics_have_the_labels_that_alerts_ask_for,
     gateways_open_the_cookies_of_each_other,
     traffic_is_denied_unless_a_policy_allows_it,

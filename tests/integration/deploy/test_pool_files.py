@@ -1,5 +1,6 @@
 """The example files of a second pool: Kubernetes and compose, with the keys that their workers need."""
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,6 +39,39 @@ def test_the_example_breaks_no_rule_of_the_manifests(manifests: list[Manifest]) 
     for manifest in manifests:
         if manifest["kind"] not in CUSTOM_KINDS:
             kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_the_workers_follow_the_calls_that_wait_for_their_own_pool(
+    manifests: list[Manifest],
+) -> None:
+    scaled = by_name(manifests, "ScaledObject")["tools-gpu"]["spec"]
+    env = env_of(dict(containers(manifests))["tools-gpu"])
+
+    query = scaled["triggers"][0]["metadata"]["query"]
+
+    assert scaled["scaleTargetRef"]["name"] == "tools-gpu"
+    assert scaled["minReplicaCount"] >= 1, "a session without calls needs a worker too"
+    assert scaled["maxReplicaCount"] > 1
+    assert (
+        f'fairlead_tool_request_oldest_age_seconds{{pool="{env["FAIRLEAD_TOOLS_POOL"]}"}}' in query
+    )
+
+
+def test_a_cluster_without_keda_scales_a_pool_by_its_processor_time(tmp_path: Path) -> None:
+    copy = tmp_path / "kubernetes"
+    shutil.copytree(KUBERNETES, copy)
+    kustomization = copy / "overlays/pools/kustomization.yaml"
+    text = kustomization.read_text()
+    changed = text.replace("components/pool-keda", "components/pool-hpa")
+    kustomization.write_text(changed.replace("../production", "../../base"))
+
+    manifests = render(kustomization.parent)
+
+    assert changed != text
+    assert {rule.__name__: found for rule in RULES if (found := rule(manifests))} == {}
+    scaler = by_name(manifests, "HorizontalPodAutoscaler")["tools-gpu"]
+    kubernetes_validate.validate(scaler, kubernetes_validate.latest_version(), strict=True)
+    assert by_name(manifests, "ScaledObject") == {}
 
 
 def test_the_workers_serve_a_pool_of_the_rules_with_their_own_key_and_disk(
