@@ -55,6 +55,25 @@ def nats(server: Server, keys: KeyDirectory) -> dict[str, str]:
     return settings(server, keys, "operator")
 
 
+async def test_an_auditor_without_streams_says_so_and_begins_when_they_are_there(
+    tmp_path: Path,
+) -> None:
+    """It may be started before `fairlead provision`, and stopped while NATS is away."""
+    keys = KeyDirectory(tmp_path / "keys")
+    keys.write(())
+    with run_guarded_server(keys) as server:
+        with run_service("audit", settings(server, keys, "audit"), tmp_path) as service:
+            said = service.wait_for_complaint("does not exist: run `fairlead provision`")
+            assert said["ready"] is False
+
+            await provision(keys.service_address(server.url, "provision"))
+            service.wait_until_ready()
+            server.kill()
+            service.wait_for_complaint("nats")
+        assert not service.lines_with("Traceback")
+        assert not service.lines_with('"level":"error"')
+
+
 class WrongAddress(NamedTuple):
     """An address of Postgres, what is said of it, and what helps."""
 
@@ -72,7 +91,9 @@ def settings(server: Server, keys: KeyDirectory, identity: ServiceIdentity) -> d
     }
 
 
-@pytest.mark.parametrize("name", ["ingest", "runner", "tools", "projector", "hooks", "gateway"])
+@pytest.mark.parametrize(
+    "name", ["ingest", "runner", "tools", "projector", "hooks", "gateway", "audit"]
+)
 def test_a_key_of_another_deployment_is_named_until_the_right_one_is_there(
     server: Server, keys: KeyDirectory, tmp_path: Path, name: ServiceIdentity
 ) -> None:

@@ -16,6 +16,8 @@ import httpx
 from fairlead_cli.embedded.ports import free_port
 
 WAIT_S_MAX = 60.0
+# The auditor is a command of `fairlead`.
+COMMANDS = {"audit": ("fairlead_cli", "audit")}
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def run_service(name: str, env: Mapping[str, str], place: Path) -> Iterator[Lone
     settings = {"FAIRLEAD_HEALTH_PORT": str(port), "FAIRLEAD_GATEWAY_PORT": str(free_port()), **env}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", f"fairlead_{name}"],
+            [sys.executable, "-m", *COMMANDS.get(name, (f"fairlead_{name}",))],
             env={"PATH": os.environ["PATH"], **settings},
             cwd=place,
             stdout=output,
