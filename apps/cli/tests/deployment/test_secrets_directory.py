@@ -151,3 +151,15 @@ def test_the_command_says_what_it_made_and_why_it_cannot(
 
     assert main(["secrets", str(tmp_path / "file" / "below")]) == 1
     assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("address", ["db", "db/fairlead", "user@db:5432/fairlead", "db:x/fairlead"])
+def test_an_address_of_postgres_that_no_process_could_use_is_refused(
+    tmp_path: Path, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every login would be written with it, and each service would fail on its own."""
+    with pytest.raises(SystemExit):
+        main(["secrets", str(tmp_path / "secrets"), "--database", address])
+
+    assert "is not HOST:PORT/NAME" in capsys.readouterr().err
+    assert not (tmp_path / "secrets").exists()

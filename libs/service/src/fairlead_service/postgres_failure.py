@@ -34,10 +34,13 @@ _CURES: Final = tuple(
         ),
         (
             r"refused|timeout|timed out|no route|unreachable|no such file|starting up|shutting down",
-            "start Postgres, or correct host and port in postgres.dsn; this process tries again",
+            "start Postgres, or correct host and port in postgres.dsn; services try again by themselves",
         ),
         (r"too many (clients|connections)|remaining connection slots", "raise max_connections"),
-        (r"no space left|disk full", "free disk space of Postgres; this process tries again"),
+        (
+            r"no space left|disk full",
+            "free disk space of Postgres; services try again by themselves",
+        ),
     )
 )
 _TRIED: Final = re.compile(r"^Multiple connection attempts failed.*?were:\s*", re.DOTALL)

@@ -1,6 +1,7 @@
 """A backup that tells the deployment of its end, so that an alert misses the next one."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from fairlead_cli.backup.backup import Progress, write_backup
@@ -18,17 +19,11 @@ async def write_noted_backup(address: NatsAddress, root: Path, progress: Progres
     try:
         manifest = await write_backup(address, root, progress)
     except (CommandError, LogError) as error:
-        await _leave_note(address, BackupAttempt(began, str(error)), progress)
+        with suppress(LogError):  # The failure of the backup says why.
+            await _leave_note(address, BackupAttempt(began, str(error)))
         raise
-    await _leave_note(address, BackupAttempt(began), progress)
-    return manifest
-
-
-async def _leave_note(address: NatsAddress, attempt: BackupAttempt, progress: Progress) -> None:
-    """A note that cannot be left changes nothing for the backup."""
     try:
-        async with open_link(address, name="fairlead-backup") as link:
-            await JetStreamBackupRegister(link).note(attempt)
+        await _leave_note(address, BackupAttempt(began))
     except SubjectRefused as error:
         progress(
             f"the deployment does not know of this backup ({error}): write the grants anew with"
@@ -36,3 +31,9 @@ async def _leave_note(address: NatsAddress, attempt: BackupAttempt, progress: Pr
         )
     except LogError as error:
         progress(f"the deployment does not know of this backup: {error}")
+    return manifest
+
+
+async def _leave_note(address: NatsAddress, attempt: BackupAttempt) -> None:
+    async with open_link(address, name="fairlead-backup") as link:
+        await JetStreamBackupRegister(link).note(attempt)

@@ -1,6 +1,7 @@
 """The options of the commands for operators of a deployment, a function for each module of commands."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ def secrets(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--database",
+        type=_database,
         default=DEFAULT_DATABASE,
         metavar="HOST:PORT/NAME",
         help=f"where the services find Postgres; default: {DEFAULT_DATABASE}",
@@ -154,6 +156,13 @@ def capacity(parser: argparse.ArgumentParser) -> None:
     add("--feed-days", type=_positive, default=7.0, metavar="N", help="that the feed is kept (7)")
     add("--replicas", type=int, choices=(1, 3, 5), default=3, help="copies of each stream (3)")
     add_json(parser)
+
+
+def _database(text: str) -> str:
+    """An address without a user: each process gets the role and the password of its own."""
+    if not re.fullmatch(r"[^/@\s]+:\d+/[^/@?\s]+", text):
+        raise argparse.ArgumentTypeError(f"{text} is not HOST:PORT/NAME, like {DEFAULT_DATABASE}")
+    return text
 
 
 def _positive(text: str) -> float:

@@ -163,7 +163,8 @@ def _unreachable(address: NatsAddress, reasons: tuple[str, ...]) -> LogUnavailab
         cure = RENEW if is_expired else "correct nats.tls_ca, and the names (`--nats-host`)"
         return CertificateRefused(str(address), _plain(certificate[-1]), cure)
     reason = f": {reasons[-1]}" if reasons else ""
-    return LogUnavailable(f"NATS at {address} cannot be reached{reason}")
+    cure = "start nats-server there, or correct nats.url"
+    return LogUnavailable(f"NATS at {address} cannot be reached{reason}; {cure}")
 
 
 def _plain(reason: str) -> str:
