@@ -365,6 +365,17 @@ RULES: tuple[Callable[[list[Manifest]], list[str]], ...] = (
 )
 
 
+RULES_OF_JOBS = (
+    service_links_are_off,
+    every_scratch_directory_is_bounded,
+    volumes_keep_their_owners_at_every_start,
+    nats_is_reached_over_tls_with_a_key,
+    no_pod_has_more_rights_than_it_needs,
+    every_container_says_what_it_needs,
+    every_variable_is_read_by_something,
+)
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_no_manifest_breaks_a_rule(
     manifests: list[Manifest], rule: Callable[[list[Manifest]], list[str]]
@@ -484,15 +495,7 @@ def test_backups_every_night_are_one_line_away(deploy: Path) -> None:
     }
 
     kubernetes_validate.validate(cron, kubernetes_validate.latest_version(), strict=True)
-    for rule in (
-        service_links_are_off,
-        every_scratch_directory_is_bounded,
-        volumes_keep_their_owners_at_every_start,
-        nats_is_reached_over_tls_with_a_key,
-        no_pod_has_more_rights_than_it_needs,
-        every_container_says_what_it_needs,
-        every_variable_is_read_by_something,
-    ):
+    for rule in RULES_OF_JOBS:
         assert rule([job]) == [], rule.__doc__
     [container] = job["spec"]["template"]["spec"]["containers"]
     assert parse(container["args"]).command == "backup"
@@ -505,6 +508,30 @@ def test_backups_every_night_are_one_line_away(deploy: Path) -> None:
     kept = int(container["args"][container["args"].index("--keep") + 1])
     size_gb = int(claim["spec"]["resources"]["requests"]["storage"].removesuffix("Gi")) * 1.07
     assert size_gb >= (kept + 1) * store_gb, "the oldest goes after the newest is complete"
+
+
+def test_a_restore_is_a_job_that_reads_the_volume_of_the_backups(tmp_path: Path) -> None:
+    """With the operator's key: the key of backups can only read."""
+    SecretsDirectory(tmp_path).write(DEFAULT_HOSTS, datetime.now(UTC))
+    [job] = yaml.safe_load_all((KUBERNETES / "restore.yaml").read_text())
+    [claim] = [
+        each["metadata"]["name"]
+        for each in yaml.safe_load_all((KUBERNETES / "components/backup/backup.yaml").read_text())
+        if each["kind"] == "PersistentVolumeClaim"
+    ]
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    volumes = {each["name"]: each for each in job["spec"]["template"]["spec"]["volumes"]}
+
+    kubernetes_validate.validate(job, kubernetes_validate.latest_version(), strict=True)
+    for rule in RULES_OF_JOBS:
+        assert rule([job]) == [], rule.__doc__
+    assert parse(container["args"]).command == "restore"
+    assert container["image"] == f"fairlead-cli:{RELEASE}"
+    assert volumes["backups"]["persistentVolumeClaim"]["claimName"] == claim
+    owner = volumes["secrets"]["secret"]["secretName"].removeprefix("fairlead-")
+    for value in env_of(container).values():
+        for path in re.findall(r"^/run/fairlead/(\S+)$", value):
+            assert (tmp_path / owner / path).is_file()
 
 
 def test_a_runtime_class_for_tools_is_one_line_away(deploy: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -156,6 +157,11 @@ def test_the_profile_for_backups_makes_one_and_the_metrics_tell_of_it(topology: 
     [manifest] = topology.volume("backups").glob("*/backup.json")
     assert "all that was acknowledged" in " ".join(said.split())
     assert manifest.stat().st_mode & 0o077 == 0
+    operator = topology.enter("operator")
+    words = ["restore", f"/backups/{manifest.parent.name}", "--check"]
+    operator.run([sys.executable, "-m", "fairlead_cli", *words])
+    assert operator.process is not None
+    assert operator.process.wait(60) == 0, operator.log.read_text()[-1000:]
 
 
 def test_the_stack_works_on_while_one_node_is_gone(

@@ -153,6 +153,13 @@ def test_the_command_says_what_it_made_and_why_it_cannot(
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_an_address_of_postgres_may_have_options(tmp_path: Path) -> None:
+    address = "db.internal:5432/fairlead?sslmode=require"
+    assert main(["secrets", str(tmp_path), "--database", address]) == 0
+
+    assert (tmp_path / "gateway/fairlead_gateway.dsn").read_text().strip().endswith(f"@{address}")
+
+
 @pytest.mark.parametrize("address", ["db", "db/fairlead", "user@db:5432/fairlead", "db:x/fairlead"])
 def test_an_address_of_postgres_that_no_process_could_use_is_refused(
     tmp_path: Path, address: str, capsys: pytest.CaptureFixture[str]

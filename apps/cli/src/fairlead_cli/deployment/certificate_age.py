@@ -40,7 +40,8 @@ async def _read_end(url: str, authority: str, timeout_s: float) -> datetime | No
                 await writer.start_tls(context, server_hostname=parts.hostname)
                 certificate = writer.get_extra_info("peercert")
             finally:
-                writer.close()
+                # A farewell over TLS would wait for the server, and nothing was asked of it.
+                writer.transport.abort()
     except (OSError, TimeoutError, ValueError):
         return None
     return datetime.fromtimestamp(ssl.cert_time_to_seconds(certificate["notAfter"]), UTC)

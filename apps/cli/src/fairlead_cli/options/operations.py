@@ -160,7 +160,7 @@ def capacity(parser: argparse.ArgumentParser) -> None:
 
 def _database(text: str) -> str:
     """An address without a user: each process gets the role and the password of its own."""
-    if not re.fullmatch(r"[^/@\s]+:\d+/[^/@?\s]+", text):
+    if not re.fullmatch(r"[^/@\s]+:\d+/[^/@?\s]+(\?[^@\s]+)?", text):
         raise argparse.ArgumentTypeError(f"{text} is not HOST:PORT/NAME, like {DEFAULT_DATABASE}")
     return text
 
