@@ -149,7 +149,7 @@ async def test_an_answer_goes_on_after_its_gateway_was_killed_without_a_gap_or_a
 async def test_pending_input_is_steered_queued_edited_and_cancelled(
     up: Stack, console: Console
 ) -> None:
-    session_id = await start(up, f'Go [[sim: answer="{WORDS}" chunks=150 delay_ms=40]]')
+    session_id = await start(up, f'Go [[sim: answer="{WORDS}" chunks=150 delay_ms=200]]')
     await console.open(session_id)
     page = console.page
     await page.click(".switch [data-mode=queue]")
@@ -287,7 +287,7 @@ async def test_nothing_hostile_breaks_the_page_or_runs(up: Stack, console: Conso
     assert [url for url in asked if not url.startswith(console.address)] == []
     await console.keep_picture("hostile")
 
-    await send(up, session_id, "x" * 400_000)
+    await send(up, session_id, "x" * 400_000 + " [[sim: answer=ok]]")
     await page.get_by_role("button", name="Reject", exact=True).click()
     await page.get_by_role("button", name="Resume").click()
     await expect(page.locator(".user", has_text="xxxx").first).to_be_visible()

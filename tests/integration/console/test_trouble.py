@@ -218,3 +218,26 @@ async def test_an_ask_that_comes_later_does_not_take_the_place_of_the_chosen_one
     assert page.url.endswith("/asks")
     await expect(page.locator("fl-asks .empty")).to_contain_text("Nothing waits for you")
     await asyncio.gather(up.wait_until_rested(first), up.wait_until_rested(second))
+
+
+async def test_an_inbox_that_cannot_be_read_says_so_and_is_read_again(
+    up: Stack, console: Console
+) -> None:
+    page = console.page
+    refused = 0
+
+    async def refuse(route: Route) -> None:
+        nonlocal refused
+        refused += 1
+        body = {"_tag": "ServiceUnavailableError", "message": "The read models do not answer"}
+        await route.fulfill(status=503, json=body)
+
+    await page.route("**/api/ask", refuse)
+    await page.goto(f"{console.address}/asks")
+    await expect(page.locator("fl-asks")).to_contain_text("The read models do not answer")
+    assert refused
+
+    await page.unroute("**/api/ask")
+
+    await expect(page.locator("fl-asks .empty")).to_contain_text("Nothing waits for you")
+    await expect(page.locator("fl-asks")).not_to_contain_text("do not answer")

@@ -98,6 +98,8 @@ test("what waits for a person stands on top, and filters hold", () => {
   const all = [session("idle", "idle"), session("run", "running"), session("you", "waiting"), session("old", "failed", { location: { directory: "/b" } })];
   const rows = sessionRows(all, { state: "", project: "", text: "" }, false);
   assert.deepEqual(rows.map((row) => row.head ?? row.key), ["Active", "you", "run", "Earlier", "idle", "old"]);
+  const waiting = [{ ...all[0], id: "tool", status: { state: "waiting", code: "tool" } }, ...all];
+  assert.deepEqual(sessionRows(waiting, { state: "", project: "", text: "" }, false).slice(1, 4).map((row) => row.key), ["you", "run", "tool"]);
   assert.deepEqual(sessionRows(all, { state: "failed", project: "", text: "" }, false).map((row) => row.key), ["head rest", "old"]);
   assert.deepEqual(sessionRows(all, { state: "", project: "", text: "/b ol" }, false).map((row) => row.key), ["head rest", "old"]);
   assert.deepEqual(sessionRows(all, { state: "", project: "", text: "" }, true).filter((row) => row.head).map((row) => row.head), ["Active", "/a", "/b"]);

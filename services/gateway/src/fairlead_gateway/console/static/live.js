@@ -22,6 +22,7 @@ export class Live extends EventTarget {
     this.sessions = new Map();
     this.asks = [];
     this.asksKnown = false;
+    this.asksProblem = "";
     this.counts = { running: 0, waiting: 0, asks: 0, broken: 0 };
     this.connection = "waiting";
     this.dirty = new Set();
@@ -176,10 +177,13 @@ export class Live extends EventTarget {
       try {
         this.asks = this.mergeAsks((await get("/api/ask")).data);
         this.asksKnown = true;
+        this.asksProblem = "";
         this.fire("asks");
         if (this.told.size) setTimeout(() => this.refreshAsks(), READ_AGAIN_MS);
-      } catch {
-        // The stream tells again.
+      } catch (error) {
+        this.asksProblem = error.message;
+        this.fire("asks");
+        setTimeout(() => this.refreshAsks(), AFTER_FAILURE_MS);
       }
     }, 60);
   }

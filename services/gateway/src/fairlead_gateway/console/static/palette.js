@@ -4,6 +4,10 @@ import { get, now } from "./api.js";
 import { fill, h } from "./dom.js";
 import { openDialog } from "./dialog.js";
 import { shortPath, stateTone, stateWords } from "./format.js";
+import { urgency } from "./session_rows.js";
+import { visibleText } from "./visible.js";
+
+const URGENT_MAX = 5;
 
 /** How well a text fits the letters: they have to come in order. Higher is better, 0 is not at all. Pure. */
 export function fitness(text, letters) {
@@ -50,30 +54,37 @@ export function openPalette({ actions, live, go }) {
       list.children[chosen]?.scrollIntoView({ block: "nearest" });
       if (!entries.length) fill(list, h("p.empty", "Nothing fits. Type a part of a title."));
     };
-    const update = () => {
-      const sessions = [...live.sessions.values()].map((session) => ({
-        words: session.title,
-        hint: `${stateWords(session.status, now())} · ${shortPath(session.location.directory)}`,
+    const update = (key = "") => {
+      const entryOf = (session) => ({
+        key: session.id,
+        words: visibleText(session.title),
+        hint: `${stateWords(session.status, now())} · ${shortPath(visibleText(session.location.directory))}`,
         tone: stateTone(session.status),
         run: () => go(`/s/${session.id}`),
-      }));
-      const rated = [...actions, ...sessions].map((entry) => [fitness(`${entry.words} ${entry.hint ?? ""}`, field.value), entry]);
-      entries = rated.filter(([fit]) => fit > 0).sort((a, b) => b[0] - a[0]).slice(0, 40).map(([, entry]) => entry);
-      chosen = 0;
+      });
+      const sessions = [...live.sessions.values()].sort((a, b) => (urgency(a.status) ?? 9) - (urgency(b.status) ?? 9) || b.time.updated - a.time.updated);
+      const urgent = sessions.slice(0, URGENT_MAX).filter(({ status }) => urgency(status) !== undefined).length;
+      const rate = (words, entry) => [fitness(words, field.value), entry];
+      const rateSession = (session) => rate(`${session.title} ${session.location.directory}`, () => entryOf(session));
+      // Before a letter is typed: what waits and what runs, then the actions, then the rest.
+      const rated = [...sessions.slice(0, urgent).map(rateSession), ...actions.map((action) => rate(action.words, () => ({ ...action, key: action.words }))), ...sessions.slice(urgent).map(rateSession)];
+      entries = rated.filter(([fit]) => fit > 0).sort((a, b) => b[0] - a[0]).slice(0, 40).map(([, entry]) => entry());
+      chosen = Math.max(0, entries.findIndex((entry) => entry.key === key));
       draw();
+    };
+    const look = async () => {
+      const query = new URLSearchParams({ limit: "20", ...(field.value ? { search: field.value } : { roots: "true" }) });
+      const page = await get(`/api/session/overview?${query}`).catch(() => null);
+      if (!page || !list.isConnected) return;
+      live.put(page.data);
+      // Who has moved down already stays where they are.
+      update(chosen ? entries[chosen]?.key : "");
     };
     let search = 0;
     field.addEventListener("input", () => {
       update();
       clearTimeout(search);
-      if (field.value.length < 2) return;
-      search = setTimeout(async () => {
-        const page = await get(`/api/session/overview?limit=20&search=${encodeURIComponent(field.value)}`).catch(() => null);
-        if (page && list.isConnected) {
-          live.put(page.data);
-          update();
-        }
-      }, 150);
+      if (field.value.length > 1) search = setTimeout(look, 150);
     });
     field.addEventListener("keydown", (event) => {
       if (event.key === "ArrowDown") chosen = Math.min(chosen + 1, entries.length - 1);
@@ -84,6 +95,7 @@ export function openPalette({ actions, live, go }) {
       draw();
     });
     update();
+    look();
     return [field, list];
   }, { kind: "palette" });
 }

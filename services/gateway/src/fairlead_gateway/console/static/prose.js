@@ -117,10 +117,10 @@ export function codeBlock(text, language = "") {
   return h("div.code", head, h("pre", { tabindex: "0" }, code));
 }
 
-export function copyButton(read, words = "Copy") {
+export function copyButton(read, words = "Copy", shown = false) {
   const element = button(words, {
-    quiet: true,
-    class: "copy",
+    quiet: !shown,
+    class: shown ? "small" : "copy",
     onclick: () => attempt(null, async () => {
       // Browsers have a clipboard for pages of this computer and over TLS alone.
       if (!navigator.clipboard) throw new Error("This page may not copy: open it over HTTPS, or select the text.");

@@ -2,6 +2,11 @@
 
 const URGENT = { waiting: 0, running: 1, queued: 2, retrying: 3 };
 
+/** What waits for a person comes first, what waits for a tool after what runs. */
+export function urgency({ state, code }) {
+  return code === "tool" ? 1.5 : URGENT[state];
+}
+
 /** Whether a session is shown under a filter. */
 export function fits(session, { state, project, text }) {
   if (project && session.projectID !== project) return false;
@@ -26,7 +31,7 @@ export function sessionRows(sessions, filter, grouped) {
   const shown = sessions.filter((session) => fits(session, filter));
   const active = shown.filter((session) => session.status.state in URGENT);
   const rest = shown.filter((session) => !(session.status.state in URGENT));
-  active.sort((a, b) => URGENT[a.status.state] - URGENT[b.status.state] || b.time.created - a.time.created || order(a, b));
+  active.sort((a, b) => urgency(a.status) - urgency(b.status) || b.time.created - a.time.created || order(a, b));
   rest.sort((a, b) => b.time.updated - a.time.updated || order(a, b));
   const rows = [];
   if (active.length) rows.push({ key: "head active", head: "Active", count: active.length }, ...active.map(row));

@@ -29,6 +29,7 @@ class ListedAsk(Model):
     title: str
     directory: str
     agent: str | None = None
+    """The one that somebody chose, else the one of the newest answer."""
     parent_id: SessionId | None = None
     last_words: str | None = None
     """The end of what the model said last."""
@@ -55,7 +56,7 @@ def _describe(row: AskWithSession, expire_s: float | None) -> ListedAsk:
         expires_at=None if expire_s is None else row.asked_at + int(expire_s * 1000),
         title=row.title,
         directory=row.directory,
-        agent=row.agent,
+        agent=row.agent or (row.newest or {}).get("agent"),
         parent_id=row.parent_id,
         last_words=_last_words(row.newest),
     )

@@ -63,7 +63,7 @@ function metadata(values, known) {
   if (!values) return null;
   const { diff, ...rest } = values;
   const plain = Object.entries(rest).filter(([, value]) => (typeof value === "string" && !known.includes(value)) || typeof value === "number");
-  return h("div", diff ? diffView(diff) : null, plain.length ? h("dl.facts", plain.map(([name, value]) => [h("dt", name), h("dd", exact(String(value).slice(0, 2000)))])) : null);
+  return h("div", diff ? diffView(diff) : null, plain.length ? h("dl.facts", plain.map(([name, value]) => [h("dt", visibleText(name)), h("dd", exact(String(value).slice(0, 2000)))])) : null);
 }
 
 /** A patch with line numbers and colours; the signs say it too. */

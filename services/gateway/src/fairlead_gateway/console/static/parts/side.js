@@ -60,10 +60,17 @@ export class SidePanel {
       fill(this.panel, h("p.dim", "Reading the log…"));
       return;
     }
-    const rows = [["State", `${explain.state} (${explain.code})`], ["Since", explain.since ? `${formatDate(explain.since)} (${formatAgo(explain.since, now())})` : null], ["Next", explain.next], ["Owner", explain.owner], ["Generation", explain.generation ? String(explain.generation) : null], ["Last approved by", explain.approved_by]];
+    const rows = [["State", explain.state === explain.code ? explain.state : `${explain.state} (${explain.code})`], ["Since", explain.since ? `${formatDate(explain.since)} (${formatAgo(explain.since, now())})` : null], ["Next", explain.next], ["Owner", explain.owner], ["Generation", explain.generation ? String(explain.generation) : null], ["Last approved by", explain.approved_by]];
+    // One thing that it waits for stands in the sentence. A session can be opened.
+    const waits = explain.waiting_on?.length > 1 || explain.waiting_on?.[0]?.kind === "session" ? explain.waiting_on : [];
     fill(this.panel, h("p.sentence", visibleText(explain.reason)), h("dl.facts", rows.filter(([, value]) => value).map(([name, value]) => [h("dt", name), h("dd", visibleText(value))])),
-      explain.waiting_on?.length ? h("h3", "It waits for") : null, explain.waiting_on?.length ? h("ul.bare", explain.waiting_on.map((item) => h("li", h("span.chip.small", item.kind), " ", item.kind === "session" ? h("a", { href: `/s/${item.id}` }, visibleText(item.what)) : visibleText(item.what)))) : null,
-      h("p.dim.small", copyButton(() => `curl -H "Authorization: Bearer $FAIRLEAD_TOKEN" ${location.origin}${sessionPath(this.sessionID, "/explain")}`, "Copy as curl"), "Copy as curl"));
+      waits.length ? [h("h3", "It waits for"), h("ul.bare", waits.map((item) => h("li", h("span.chip.small", item.kind), " ", item.kind === "session" ? h("a", { href: `/s/${item.id}` }, visibleText(item.what)) : visibleText(item.what))))] : null,
+      this.curlButton(() => "/explain"));
+  }
+
+  /** Copies the call that reads what stands here. */
+  curlButton(rest) {
+    return copyButton(() => `curl -H "Authorization: Bearer $FAIRLEAD_TOKEN" '${location.origin}${sessionPath(this.sessionID, rest())}'`, "Copy as curl", true);
   }
 
   async drawContext(state) {
@@ -100,7 +107,7 @@ export class SidePanel {
         this.draw();
       } });
       this.eventList = h("div.events");
-      fill(this.panel, field, h("p.dim.small", "The newest events first, as the log has them. ", copyButton(() => `curl -H "Authorization: Bearer $FAIRLEAD_TOKEN" '${location.origin}${sessionPath(this.sessionID, `/history?after=${Math.max(0, this.read().state.seq - 50)}`)}'`, "Copy as curl"), "Copy as curl"), this.eventList);
+      fill(this.panel, field, h("div.row", h("p.dim.small.grow", "Newest first, as the log has them."), this.curlButton(() => `/history?after=${Math.max(0, this.read().state.seq - 50)}`)), this.eventList);
     }
     // An event never changes, so its row stays: open, if somebody opened it.
     const rows = new Map(shown.map((event) => [event.seq, this.eventRows?.get(event.seq) ?? eventRow(event)]));
@@ -187,5 +194,5 @@ function chart(turns) {
     column.children[1].style.height = `${(promptTokens(turn.tokens) / most) * 100}%`;
     return column;
   });
-  return h("figure.chart", h("div.columns", { role: "img", "aria-label": `${shown.length} turns, at most ${formatCount(most)} tokens` }, columns), h("figcaption.dim.small", h("span.key.read"), "read ", h("span.key.written"), `written · at most ${formatCount(most)} · newest on the right`));
+  return h("figure.chart", h("div.columns", { role: "img", "aria-label": `${shown.length} turns, at most ${formatCount(most)} tokens` }, columns), h("figcaption.dim.small", h("span.key.read"), "read ", h("span.key.written"), `written · at most ${formatCount(most)}`));
 }

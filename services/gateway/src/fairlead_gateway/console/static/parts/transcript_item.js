@@ -50,7 +50,7 @@ function clock(item) {
 
 function userItem(item, { sessionID }) {
   const files = (item.files ?? []).map((file) => fileContent(file, sessionID));
-  return h("article.user", { "aria-label": "You" }, h("div.bubble", h("div.prose", { dir: "auto" }, plain(item.text)), files), h("div.under", clock(item), copyButton(() => item.text)));
+  return h("article.user", { "aria-label": "You" }, h("div.bubble", h("div.prose", { dir: "auto" }, plain(item.text)), files), h("div.under", copyButton(() => item.text), clock(item)));
 }
 
 function shellItem(item, { state }) {
@@ -109,6 +109,8 @@ class AssistantCard {
   drawFoot(item, state) {
     const working = state.openStep === item.id;
     this.element.classList.toggle("working", working && !this.body.childElementCount);
+    // The steps before the last one of a turn have their calls to show, and nothing else.
+    this.element.classList.toggle("between", item.finish === "tool-calls" && !item.error);
     const key = `${working} ${item.finish} ${item.time.completed} ${item.error?.message}`;
     if (key === this.footKey) return;
     this.footKey = key;

@@ -25,12 +25,12 @@ class AsksView extends HTMLElement {
       x: ["Reject", () => this.choose("reject")],
       Enter: ["Open the session", () => this.current() && this.app.go(`/s/${this.current().request.sessionID}`)],
     };
-    this.heading = h("p.dim");
+    this.heading = h("p.dim", { role: "status" });
     fill(this, h("div.page-head", h("h1", "Inbox"), this.heading), this.empty, h("div.scroller.padded", { tabindex: "0", role: "region", "aria-label": "Asks" }, this.place));
     this.listener = () => this.draw();
     live.addEventListener("asks", this.listener);
     live.refreshAsks();
-    if (live.asksKnown) this.draw();
+    this.draw();
   }
 
   disconnectedCallback() {
@@ -44,15 +44,17 @@ class AsksView extends HTMLElement {
     if (!this.current()) this.selected = asks[Math.max(0, Math.min(this.at, asks.length - 1))]?.request.id;
     this.at = asks.indexOf(this.current());
     this.asks.set(asks, (ask) => this.context(ask));
-    show(this.empty, !asks.length);
-    this.heading.textContent = asks.length ? `${asks.length} waiting` : "";
+    const { asksKnown, asksProblem } = this.app.live;
+    show(this.empty, asksKnown && !asks.length);
+    show(this.place.parentElement, asks.length);
+    this.heading.textContent = asksProblem || (asks.length ? `${asks.length} waiting` : asksKnown ? "" : "Loading…");
     this.mark();
   }
 
   context(ask) {
     const where = h("span.ask-context",
       h("a", { href: `/s/${ask.request.sessionID}` }, h("bdi", visibleText(ask.title))),
-      h("span.dim", [ask.agent, shortPath(visibleText(ask.directory))].filter(Boolean).join(" · ")),
+      h("span.dim", [visibleText(ask.agent ?? ""), shortPath(visibleText(ask.directory))].filter(Boolean).join(" · ")),
       h("time.dim", { title: formatDate(ask.askedAt), "data-at": ask.askedAt }, formatAgo(ask.askedAt, now())),
       ask.expiresAt ? h("time.expiry", { title: formatDate(ask.expiresAt), "data-at": ask.expiresAt, "data-words": "expires " }, `expires ${formatAgo(ask.expiresAt, now())}`) : null);
     return [where, ask.lastWords ? h("blockquote.words", visibleText(ask.lastWords)) : null];

@@ -33,6 +33,7 @@ class LoginView extends HTMLElement {
       },
     }, h("label", { for: id }, "Key"), this.field, this.problem, this.submit);
     fill(this.card,
+      h("img", { src: document.querySelector("link[rel=icon]").getAttribute("href"), alt: "", width: 40, height: 40 }),
       h("h1", "Fairlead"),
       h("p.dim", "Sign in to work with your agents."),
       methods.provider && button("Continue with single sign-on", { class: "primary", onclick: () => location.assign(`${methods.provider}?next=${encodeURIComponent(this.next)}`) }, "user"),

@@ -143,12 +143,12 @@ class SessionsView extends HTMLElement {
   /** Load the next page when the end comes near, one at a time. */
   async loadMore() {
     const view = this.list.element;
-    if (this.loading || !this.cursor || view.scrollTop + 3 * view.clientHeight < view.scrollHeight) return;
+    if (this.loading || !this.cursor || (!view.hidden && view.scrollTop + 3 * view.clientHeight < view.scrollHeight)) return;
     this.loading = true;
-    await this.loadPage().catch(() => {});
+    const failed = await this.loadPage().catch((error) => error);
     this.loading = false;
-    this.draw();
-    this.loadMore();
+    if (!failed) this.draw();
+    else setTimeout(() => this.isConnected && this.loadMore(), 3000);
   }
 
   setFilter(change) {
@@ -194,10 +194,13 @@ class SessionsView extends HTMLElement {
     show(this.empty, none);
     show(this.list.element, !none);
     if (none) this.drawEmpty(known.length);
+    // A state may be rare: a list that is not full reads on.
+    this.loadMore();
   }
 
   drawEmpty(known) {
-    if (this.filter.state === "archived" && !this.filter.text) {
+    if (this.cursor) fill(this.empty, h("p.loading", { role: "status" }, "Looking through earlier sessions…"));
+    else if (this.filter.state === "archived" && !this.filter.text) {
       fill(this.empty, h("h2", "The archive is empty"), h("p", "A session goes into the archive from its menu. It stays readable, and can be taken out again."), button("Show all", { onclick: () => this.setFilter({ state: "" }) }));
     } else if (known || this.filter.text || this.filter.state || this.filter.project) {
       fill(this.empty, h("h2", "No session fits"), h("p", "Clear the search, or choose another state."), button("Show all", { onclick: () => {
@@ -212,7 +215,7 @@ class SessionsView extends HTMLElement {
   drawProjects(known) {
     const projects = new Map(known.map((session) => [session.projectID, session.location.directory]));
     if (projects.size === this.projects.options.length - 1) return;
-    fill(this.projects, h("option", { value: "" }, "All projects"), [...projects].map(([id, directory]) => h("option", { value: id, selected: id === this.filter.project }, shortPath(directory))));
+    fill(this.projects, h("option", { value: "" }, "All projects"), [...projects].map(([id, directory]) => h("option", { value: id, selected: id === this.filter.project }, visibleText(shortPath(directory)))));
   }
 
   drawTotals() {
