@@ -130,7 +130,9 @@ async def test_asks_come_with_what_a_person_wants_to_know(
         ("question", "Newer"),
         ("permission", "Older"),
     ]
-    assert [ask["agent"] for ask in asks] == ["build", "build"], "chosen, and the one that spoke last"
+    assert [ask["agent"] for ask in asks] == ["build", "build"], (
+        "chosen, and the one that spoke last"
+    )
     assert asks[1]["request"]["resources"] == ["ls"]
     assert asks[1]["lastWords"].endswith("I would like to look. ")
     assert len(asks[1]["lastWords"]) < 500
