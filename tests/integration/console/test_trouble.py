@@ -220,9 +220,7 @@ async def test_an_ask_that_comes_later_does_not_take_the_place_of_the_chosen_one
     await asyncio.gather(up.wait_until_rested(first), up.wait_until_rested(second))
 
 
-async def test_an_inbox_that_cannot_be_read_says_so_and_is_read_again(
-    up: Stack, console: Console
-) -> None:
+async def test_an_inbox_that_cannot_be_read_says_so_and_is_read_again(console: Console) -> None:
     page = console.page
     refused = 0
 
