@@ -13,7 +13,11 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from fairlead_cli.export_file import verify_file
+from fairlead_cli.cold.sessions import SessionRequests
+from fairlead_cli.cold.trees import restore_tree, store_tree
+from fairlead_cli.exports.export_file import verify_file
+from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_schema.errors import SessionIsStored
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import Recorded, event_json
 from fairlead_schema.subjects import Address
@@ -226,3 +230,37 @@ async def test_the_command_line_exports_verifies_and_imports(up: Stack, tmp_path
     code, out = await fairlead("import", str(file))
     assert code == 1
     assert "Checksum" in out
+
+
+async def test_a_session_leaves_the_log_as_a_file_and_comes_back_as_it_was(
+    up: Stack, tmp_path: Path
+) -> None:
+    """ADR 0084: the same events and ids; meanwhile it is listed and read, and takes no prompt."""
+    session = await up.session()
+    await up.client.prompt(session, "Say hello")
+    before = await up.wait_until_rested(session)
+    connection = AsyncHttpConnection(up.up.http, up.up.token, patience_s=5.0)
+    cold = SessionRequests(connection, wait_s=TIMEOUT_S)
+    shown, messages = await cold.find(session), await up.messages(session)
+    assert shown is not None
+
+    (moved,) = await store_tree(cold, session, tmp_path)
+    with pytest.raises(SessionIsStored, match=moved.file.path.name):
+        await up.client.prompt(session, "Too late")
+    (listed,) = [one for one in await up.client.sessions(limit=1000) if one.id == session]
+    history = await up.http.get(f"/api/session/{session}/history")
+    assert listed.stored is not None
+    assert (listed.title, listed.cost) == (shown.title, shown.cost)
+    assert history.json()["_tag"] == "SessionStoredError"
+    assert await up.messages(session) == messages
+    assert [event["seq"] for event in await stored(up, session)] == [0]
+
+    await restore_tree(cold, session, tmp_path)
+    back = await up.events(session)
+    assert facts([one for one in back if one.seq]) == facts(before)
+    assert await up.messages(session) == messages
+    assert await cold.find(session) == shown
+    await up.client.prompt(session, "And now?")
+    await up.until(session, "step.ended", count=2)
+    assert verify(await up.wait_until_rested(session)) == []
+    await connection.aclose()

@@ -35,6 +35,7 @@ ADDED = {
     "MoveRefusedError": 409,
     "ChangesKeptError": 409,
     "ReplayConflictError": 409,
+    "SessionStoredError": 409,
     "CursorExpiredError": 410,
     "TooLargeError": 413,
     "TooManyError": 429,
@@ -67,6 +68,7 @@ REFUSALS = [
     errors.WebhookNotFound("whk_1"),
     errors.DeliveryNotFound("dlv_1", "it is gone"),
     errors.ScheduleNotFound("sch_1"),
+    errors.SessionIsStored("ses_1", "ses_1.fairlead.jsonl"),
 ]
 
 

@@ -74,6 +74,7 @@ NOTICES = {
 PRIVATE = {
     "command.answered",
     "title.requested",
+    "session.stored",
     "revert.begun",
     "move.begun",
     "execution.claimed",

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple, Protocol, Self
 from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_eventlog.slots import Slots
 from fairlead_schema.delta import Delta
-from fairlead_schema.events import SessionPurged
+from fairlead_schema.events import SessionPurged, SessionStored
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, TenantId
-from fairlead_schema.record import Commit, Draft
+from fairlead_schema.record import Commit, Draft, ends_log
 from fairlead_schema.subjects import Address
 
 
@@ -41,6 +41,17 @@ class StoredCommit(NamedTuple):
     def is_purge(self) -> bool:
         """Whether this commit ends a purged session: no earlier commit of the session exists."""
         return isinstance(self.commit.events[-1].event, SessionPurged)
+
+    @property
+    def marker(self) -> SessionStored | None:
+        """What says that the session is stored in a file. The next event has the seq 1 again."""
+        event = self.commit.events[-1].event
+        return event if isinstance(event, SessionStored) else None
+
+    @property
+    def ends_log(self) -> bool:
+        """Whether earlier commits do not count any more, after a purge or a marker."""
+        return ends_log(self.commit)
 
 
 class CommitPage(NamedTuple):
@@ -118,7 +129,7 @@ class SessionLog(Protocol):
     async def head(self, at: Address) -> Head:
         """The head of the last commit, read from the leader.
 
-        START for a session that was never written or was purged.
+        START for a session that was never written or was purged. The seq of a stored session is 0.
         Raises RecordError if the last commit cannot be read.
         """
 
@@ -129,7 +140,10 @@ class SessionLog(Protocol):
         """
 
     def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
-        """Every commit with events after seq `after`, then each new commit, for ever."""
+        """Every commit with events after seq `after`, then each new commit, for ever.
+
+        A marker comes too: it says that the session is stored, and that its seqs begin again.
+        """
 
     async def erase(self, at: Address, *, before: int | None = None) -> None:
         """Delete a session's commits before a position; without a position, every commit."""

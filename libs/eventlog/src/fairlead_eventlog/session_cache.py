@@ -182,7 +182,7 @@ class SessionCache(Generic[State]):
         self, known: Versioned[State], stored: StoredCommit, state: State
     ) -> Versioned[State]:
         """A state that the caller has folded: the known one with a stored commit."""
-        size = stored.bytes if stored.is_purge else known.bytes + stored.bytes
+        size = stored.bytes if stored.ends_log else known.bytes + stored.bytes
         return Versioned(state, stored.head, size, stored.commit, known.head.position)
 
     def put(self, at: Address, known: Versioned[State]) -> None:
@@ -209,10 +209,11 @@ class SessionCache(Generic[State]):
     async def save_snapshot(self, at: Address, known: Versioned[State]) -> None:
         """Store a snapshot, so that others load this session without all its commits.
 
-        A purge that came meanwhile found no snapshot to remove, so it is looked for afterwards.
+        A purge or a marker that came meanwhile found no snapshot to remove, so both are looked for.
         """
         await self._snapshots.store(at, Snapshot(known.head, self._fold.freeze(known.state)))
-        if (await self._log.end(at)).position < known.head.position:
+        end = await self._log.end(at)
+        if end.position < known.head.position or end.seq < known.head.seq:
             self.evict(at)
             await self._snapshots.remove(at)
 

@@ -13,10 +13,10 @@ from fairlead_eventlog.ports import Head, SessionLog
 from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_eventlog.replicas.patience import Patience
 from fairlead_eventlog.session_cache import SessionCache, Versioned
-from fairlead_schema.events import SessionEvent, SessionPurged
+from fairlead_schema.events import SessionEvent
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, EventId
-from fairlead_schema.record import Draft
+from fairlead_schema.record import Draft, ends_log
 from fairlead_schema.subjects import Address
 
 RETRY_S: Final = 0.2
@@ -171,7 +171,7 @@ class SessionWriter(Generic[State]):
 
         Raises AppendConflict, SessionErased, CommitTooLarge, LogUnavailable. The caller holds the lock.
         """
-        _check_not_purged(at, base)
+        _check_not_erased(at, base)
         stored = await self._log.append(at, commit_id, drafts, after=base.head)
         written = self._cache.adopt(base, stored, folded)
         self._note(at, written)
@@ -241,7 +241,7 @@ class SessionWriter(Generic[State]):
     async def _append(
         self, at: Address, base: AssumedState[State], stamp: _Stamp, events: Events
     ) -> AssumedState[State]:
-        _check_not_purged(at, base.versioned)
+        _check_not_erased(at, base.versioned)
         drafts, patience = stamp.drafts(events), Patience(self._patience_s, self._retry_s)
         while True:
             try:
@@ -317,7 +317,7 @@ async def _ask(decide: Decide[State, Value], state: State) -> tuple[Events, Valu
         return (), _Refusal(error)
 
 
-def _check_not_purged(at: Address, base: Versioned[State]) -> None:
-    """Nothing stands behind the last word of a purged session. Raises SessionErased."""
-    if base.last is not None and isinstance(base.last.events[-1].event, SessionPurged):
+def _check_not_erased(at: Address, base: Versioned[State]) -> None:
+    """No writer goes on behind the last word of a session, or behind its marker. Raises SessionErased."""
+    if base.last is not None and ends_log(base.last):
         raise SessionErased(at)

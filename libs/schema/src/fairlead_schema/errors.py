@@ -21,6 +21,7 @@ Refused
 ├── RevertRefused         409  the files cannot change back: the message says why
 ├── MoveRefused           409  the changes cannot move along: the message says why
 ├── ChangesKept           409  the session has moved, and its changes also stay where it was
+├── SessionIsStored       409  the session is in a file: restore it, as the message says
 ├── ReplayConflict        409  what is here stands against the import: `kind` says what
 ├── CursorExpired         410  the log was restored after the cursor: start again
 ├── PayloadTooLarge       413  send less, or send a reference
@@ -222,6 +223,20 @@ class ChangesKept(Refused):
         super().__init__(text, session_id=session_id)
 
 
+class SessionIsStored(Refused):
+    """A session whose events are in a file (docs/operations/data.md). Only a restore or a purge helps."""
+
+    tag, status = "SessionStoredError", 409
+
+    def __init__(self, session_id: SessionId, file: str) -> None:
+        super().__init__(
+            f"The session is stored in the file {file}: run"
+            f" `fairlead cold restore {session_id} --from DIR` with the directory of that file",
+            session_id=session_id,
+            resource=file,
+        )
+
+
 class InvalidExport(Refused):
     """An export that cannot be used. Nothing of it was written."""
 
@@ -309,6 +324,7 @@ _BY_TAG: dict[str, type[Refused]] = {
         RevertRefused,
         MoveRefused,
         ChangesKept,
+        SessionIsStored,
         InvalidExport,
         ReplayConflict,
         CursorExpired,

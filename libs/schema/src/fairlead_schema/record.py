@@ -7,12 +7,12 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from fairlead_schema.events import BY_TYPE, SessionEvent, SessionPurged
+from fairlead_schema.events import BY_TYPE, SessionEvent, SessionPurged, SessionStored
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import CommitId, EventId
 
 LEVEL_FIRST: Final = 1
-LEVEL_NEWEST: Final = 2
+LEVEL_NEWEST: Final = 3
 """The newest level of the log's format that this release reads, and writes once it is finalised.
 
 An event that older releases cannot read has the next level (docs/adr/0029).
@@ -142,7 +142,13 @@ class Commit:
 def record(
     drafts: tuple[Draft, ...], *, after: int, by: PrincipalName | None = None
 ) -> tuple[Recorded, ...]:
-    """Give the drafts the seqs that follow `after`, and the caller of their commit."""
+    """Give the drafts the seqs that follow `after`, and the caller of their commit.
+
+    The marker of a stored session has the seq 0, because the seqs of the session begin again.
+    """
+    if any(type(draft.event) is SessionStored for draft in drafts):
+        assert len(drafts) == 1, "the marker of a stored session stands alone"
+        after = -1
     return tuple(
         Recorded(draft.id, after + offset, draft.time, draft.event, by)
         for offset, draft in enumerate(drafts, start=1)
@@ -265,13 +271,22 @@ def _decode_mark(raw: Mapping[str, Any] | None) -> ImportMark | None:
     return ImportMark(through, publish)
 
 
+ENDS_LOG: Final = frozenset({SessionPurged, SessionStored})
+"""The events that erase what stands before them: the last word, and the marker of a stored session."""
+
+
+def ends_log(commit: Commit) -> bool:
+    """Whether nothing before the commit counts any more, because its session is purged or stored."""
+    return type(commit.events[-1].event) in ENDS_LOG
+
+
 def brings_news(commit: Commit, *, seq: int, last: Commit | None) -> bool:
     """Whether a commit may follow seq `seq` of its session. False: it repeats `last` exactly.
 
-    `last` is the commit that ends with `seq`, if the reader has it. Nothing but its end is known of a
-    purged session, so a purge may follow anything. Raises SequenceGap, DivergentCommit, ForeignEventId.
+    `last` is the commit that ends with `seq`, if the reader has it. What stands before the end of a log
+    may be erased, so an end may follow anything. Raises SequenceGap, DivergentCommit, ForeignEventId.
     """
-    if isinstance(commit.events[-1].event, SessionPurged):
+    if ends_log(commit):
         return True
     if last is not None and commit == last:
         return False

@@ -6,6 +6,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
 from fairlead_schema.session_values.metadata import MetadataValue
 from fairlead_schema.session_values.revert_state import RevertState
+from fairlead_schema.session_values.stored_file import StoredState
 
 
 class SessionTime(Model):
@@ -63,3 +64,5 @@ class SessionInfo(Model):
     models: tuple[ModelUsage, ...] | None = None
     children: ChildrenUsage | None = None
     summary: ChangeSummary | None = None
+    stored: StoredState | None = None
+    """The file that holds the session; absent for a session in the log."""

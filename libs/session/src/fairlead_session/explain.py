@@ -18,7 +18,7 @@ from fairlead_session.state.execution import RestState
 from fairlead_session.state.session import Session
 
 State: TypeAlias = Literal[
-    "missing", "running", "waiting", "queued", "resting", "idle", "archived", "broken"
+    "missing", "running", "waiting", "queued", "resting", "idle", "archived", "stored", "broken"
 ]
 Code: TypeAlias = (
     Literal[
@@ -42,6 +42,7 @@ Code: TypeAlias = (
         "unreadable",
         "import",
         "imported",
+        "stored",
     ]
     | RestReason
 )
@@ -83,6 +84,8 @@ _REMEDIES: Final[Mapping[str, str]] = {
 def explain(session: Session) -> Explanation:
     """The state of a session, its reason, and what would move it."""
     profile = session.profile
+    if session.stored is not None:
+        return _explain_stored(session)
     if profile is None:
         return Explanation(state="missing", code="missing", reason="The session does not exist.")
     waiting = _waiting(session)
@@ -116,6 +119,18 @@ def explain(session: Session) -> Explanation:
             session, ("queued", code), f"{work} waits for a runner.", (), next_=_NEXT_RUNNER
         )
     return _resting(session)
+
+
+def _explain_stored(session: Session) -> Explanation:
+    assert session.stored is not None, "only a stored session is in a file"
+    file = session.stored.file
+    reason = f"It is stored in the file {file.name}, with {file.seq} events."
+    if session.seq:
+        reason = f"It is being restored: {session.seq} of {file.seq} events are back."
+    next_ = f"`fairlead cold restore {session.id} --from DIR`, or a purge"
+    return Explanation(
+        state="stored", code="stored", reason=reason, since=session.changed_at, next=next_
+    )
 
 
 def _explain_import(session: Session, waiting: tuple[Waiting, ...]) -> Explanation | None:

@@ -15,11 +15,11 @@ from libs.session.tests.conftest import PROPERTY
 from fairlead_schema.events import (
     BY_TYPE,
     SessionEvent,
-    SessionPurged,
     ShellEnded,
     StepStarted,
 )
 from fairlead_schema.events.execution import RestReason
+from fairlead_schema.record import ENDS_LOG
 from fairlead_session.execution.rest import REST_RULES, rest_rule
 from fairlead_session.fold import (
     asks,
@@ -46,8 +46,8 @@ PARTS = (
 
 
 def test_every_event_changes_a_part_of_the_session() -> None:
-    """A purge is the exception: it replaces the whole session."""
-    assert set(BY_TYPE.values()) == {SessionPurged, *REDUCERS}
+    """A purge and a marker are the exceptions: they replace the whole session."""
+    assert set(BY_TYPE.values()) == {*ENDS_LOG, *REDUCERS}
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__.rpartition(".")[2])

@@ -330,7 +330,7 @@ async def test_the_error_of_a_source_ends_all_clients_and_the_next_one_gets_a_ne
         members: list[Member] = [hub.join(_queue(), seq=1, with_fragments=False) for _ in range(3)]
         log.is_failing = True
         head = (await append("ses_1", NOTE)).head
-        await _settle(lambda: hub.has_ended)
+        await _settle(lambda: hub.error is not None)
         late = hub.join(_queue(), seq=2, with_fragments=False)
         log.is_failing = False
         async with hubs.enter(AT, sources, head=head) as fresh:

@@ -197,7 +197,7 @@ def test_every_changing_verb_has_an_id_a_key_or_one_effect() -> None:
         f"{kind}.{act}" for kind in ("webhook", "schedule") for act in ("create", "change")
     }
     by_content = {"session.upload", "transfer.check", "transfer.replay", "transfer.output"}
-    one_effect = {"session.delete", "approval.remove", "transfer.claim"}
+    one_effect = {"session.delete", "session.store", "approval.remove", "transfer.claim"}
     one_effect |= {"webhook.remove", "schedule.remove", "hook.purge"}
 
     known = KEYED | NEEDS_ID | {"permission.ask"} | by_content | one_effect

@@ -52,6 +52,7 @@ from fairlead_ingest.verbs.transfer.fork import fork
 from fairlead_ingest.verbs.transfer.output import read_output, store_output
 from fairlead_ingest.verbs.transfer.page import read_page
 from fairlead_ingest.verbs.transfer.replay import replay
+from fairlead_ingest.verbs.transfer.store import store
 from fairlead_schema.identity.verbs import KEYED
 from fairlead_service.health import Health
 from fairlead_service.process import application
@@ -139,6 +140,7 @@ class Ingest:
         self._serve("transfer.page", read_page)
         self._serve("transfer.read", read_output)
         self._serve("session.fork", fork)
+        self._serve("session.store", store)
         self._serve("file.list", location_files.list_files)
         self._serve("file.read", location_files.read_file)
         self._serve("file.find", location_files.find_files)

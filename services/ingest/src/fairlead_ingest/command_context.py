@@ -16,6 +16,7 @@ from fairlead_eventlog.session_cache import Readable, SessionCache, Versioned
 from fairlead_eventlog.session_follower import SessionFollower
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
 from fairlead_ingest.command_key import check_new, running_key
+from fairlead_ingest.existing_session import check_in_log
 from fairlead_ingest.quotas import QuotaCheck
 from fairlead_ingest.replayed_sessions import ReplayedSessions
 from fairlead_ingest.settings import IngestSettings
@@ -148,6 +149,7 @@ class CommandContext:
 
         # In quotes, because every command would evaluate it.
         async def choose(session: Session) -> "tuple[Events, tuple[Session, Events | Refusal]]":
+            check_in_log(session)
             key = running_key(at)
             if key is not None:
                 check_new(session, key)

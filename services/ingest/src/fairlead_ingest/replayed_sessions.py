@@ -11,13 +11,14 @@ from typing import Final
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import Head, LogEntry
 from fairlead_eventlog.session_cache import Versioned
-from fairlead_schema.errors import ReplayConflict
-from fairlead_schema.ids import EventId
+from fairlead_schema.errors import ReplayConflict, ServiceUnavailable, SessionIsStored
+from fairlead_schema.ids import EventId, SessionId
 from fairlead_schema.record import MalformedCommit
+from fairlead_schema.session_values.stored_file import FileDigest, StoredFile
 from fairlead_schema.subjects import Address
 from fairlead_session.execution.commands import is_at_rest
 from fairlead_session.state.session import Session
-from fairlead_session.transfer.events import StoredEvent, stored_events
+from fairlead_session.transfer.events import StoredEvent, is_marker, stored_events
 
 KEPT_MAX: Final = 4
 """How many sessions one ingest remembers between two batches."""
@@ -29,6 +30,8 @@ class ReplayedSession:
 
     head: Head
     event_ids: set[EventId] = field(default_factory=set)
+    marker: StoredFile | None = None
+    """The file that restores the session, while it is stored."""
 
 
 class ReplayedSessions:
@@ -46,7 +49,10 @@ class ReplayedSessions:
         return self._kept.get(at)
 
     async def load(self, at: Address) -> ReplayedSession:
-        """The session as the leader of the log has it. Raises ReplayConflict if it is purged or runs."""
+        """The session as the leader of the log has it. Raises ReplayConflict if it is purged or runs.
+
+        Raises ServiceUnavailable while a stored session is not erased: its seqs would stand there twice.
+        """
         known = self._kept.get(at)
         if known is not None:
             if await self._eventlog.log.last_commit_position(at) == known.head.position:
@@ -54,8 +60,13 @@ class ReplayedSessions:
             del self._kept[at]
         versioned = await self._load(at)
         require_replayable(versioned.state)
-        known = ReplayedSession(versioned.head)
+        known = ReplayedSession(versioned.head, marker=marker_of(versioned.state))
         async for entry in self._eventlog.shards.session_entries(at, after=0):
+            if known.marker is not None and not known.event_ids and not is_marker(entry.payload):
+                raise ServiceUnavailable(
+                    "The projector has not erased the stored session yet: try again",
+                    service="projector",
+                )
             if entry.position <= versioned.head.position:
                 known.event_ids |= {event["id"] for event in stored_events(entry.payload)}
         self.keep(at, known)
@@ -75,6 +86,29 @@ class ReplayedSessions:
     def forget(self, at: Address) -> None:
         """Read the session again: somebody else wrote to it."""
         self._kept.pop(at, None)
+
+
+def marker_of(session: Session) -> StoredFile | None:
+    """The file of a stored session, until all of its events are back."""
+    return None if session.stored is None else session.stored.file
+
+
+def require_file(
+    session_id: SessionId, marker: StoredFile | None, *, through: int, restores: FileDigest | None
+) -> None:
+    """Refuse a session that another file restores, or none. Raises SessionIsStored, ReplayConflict."""
+    if restores is None and marker is not None:
+        raise SessionIsStored(session_id, marker.name)
+    if restores is None:
+        return
+    if marker is None:
+        reason = "the session is not stored, so no file can restore it"
+        raise ReplayConflict("NotStored", reason, session_id=session_id)
+    if (marker.digest, marker.seq) != (restores, through):
+        reason = (
+            f"the session is stored in {marker.name} with the digest {marker.digest}, and not here"
+        )
+        raise ReplayConflict("OtherFile", reason, session_id=session_id)
 
 
 def require_replayable(session: Session) -> None:

@@ -31,7 +31,7 @@ async def purge_unreadable(
         end = await context.eventlog.log.end(at)
         if end == START:
             raise SessionNotFound(at.session_id)
-        after = Head(end.position, max(end.seq, before.seq))
+        after = Head(end.position, max(end.seq, _last_seq(before)))
         try:
             stored = await context.eventlog.log.append(
                 at, commit_id, (draft,), after=after, by=current_caller()
@@ -40,8 +40,13 @@ async def purge_unreadable(
             continue  # Another writer was first. What it wrote may be unreadable too.
         context.forget(at)
         log.warning(
-            "unreadable session purged: the projector erases what is left of it",
+            "session purged without its log: the projector erases what is left of it",
             extra={"session_id": at.session_id, "reason": reason},
         )
         return before, stored.head.seq
     raise ServiceUnavailable("The session is too busy to write to now", service="session.log")
+
+
+def _last_seq(session: Session) -> int:
+    """The last event that clients may have seen, also if the session is stored in a file."""
+    return session.seq if session.stored is None else session.stored.file.seq

@@ -59,6 +59,9 @@ ASKS: Final = Gauge(
     "fairlead_asks_waiting", "Permissions and questions that wait for people.", ["kind"]
 )
 PURGED: Final = Counter("fairlead_projector_purged", "Sessions that were purged.")
+STORED: Final = Counter(
+    "fairlead_projector_stored", "Sessions whose log was erased, because a file holds them."
+)
 WOKEN: Final = Counter("fairlead_projector_wakes", "Wakes for stalled sessions.")
 MOVING: Final = Gauge(
     "fairlead_projector_sweep_sessions", "Sessions that should move, as the last lap saw them."

@@ -63,7 +63,8 @@ class Auditor:
         known = _Position()
         async for entry in self._eventlog.shards.session_entries(receipt.at, after=0):
             known.read(entry)
-        if known.reading.purged or known.reading.inbox.has_met(receipt.message_id):
+        reading = known.reading
+        if reading.purged or reading.stored or reading.inbox.has_met(receipt.message_id):
             return []
         detail = f"{receipt.message_id} has a receipt, and the log has no admission"
         violation = Violation(0, "received", detail)

@@ -61,6 +61,9 @@ COMMANDS: Final = {
     "purge": CommandEntry(
         "operations.purge", "remove everything that is stored of a session or a tenant"
     ),
+    "cold": CommandEntry(
+        "operations.cold", "move old sessions into files, and bring them back under their ids"
+    ),
     "pool": CommandEntry("operations.pool", "list the pools of tool workers, or drain one"),
     "quota": CommandEntry("stack.quota", "show what a tenant uses of each of its quotas"),
     "bench": CommandEntry("stack.bench", "measure throughput and latency"),

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from fairlead_cli.options.shared import add_config, add_json
+from fairlead_cli.options.shared import add_config, add_http, add_json, add_session
 
 DEFAULT_DATABASE: Final = "postgres:5432/fairlead"
 
@@ -123,6 +123,39 @@ def purge(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
 
 
+def cold(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    store = actions.add_parser("store", help="move sessions at rest into files")
+    store.add_argument("session", metavar="SESSION", nargs="?", help="its sub-agents go with it")
+    store.add_argument(
+        "--older-than", type=_days, metavar="90d", help="all sessions unchanged for so many days"
+    )
+    store.add_argument("--to", type=Path, required=True, metavar="DIR", help="where the files go")
+    store.add_argument("--dry-run", action="store_true", help="only say which sessions would go")
+    restore = actions.add_parser("restore", help="bring a session back under its own id")
+    add_session(restore)
+    restore.add_argument(
+        "--from", dest="source", type=Path, required=True, metavar="DIR", help="with its files"
+    )
+    for action in (store, restore):
+        action.add_argument(
+            "--wait",
+            type=float,
+            default=60.0,
+            metavar="SECONDS",
+            help="how long to wait until the projector has done its part (60)",
+        )
+        add_http(action)
+    listing = actions.add_parser("list", help="say what the files of a directory hold")
+    verify = actions.add_parser("verify", help="check every file of a directory; needs no server")
+    for action in (listing, verify):
+        action.add_argument("directory", type=Path, metavar="DIR")
+    show = actions.add_parser("show", help="print the transcript of a file; needs no server")
+    show.add_argument("file", type=Path, metavar="FILE")
+    for action in (store, restore, listing, verify, show):
+        add_json(action, "one line of JSON per session or file")
+
+
 def capacity(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--agents", type=_positive, required=True, metavar="N", help="that work at the same time")
@@ -170,6 +203,13 @@ def _positive(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError("must be greater than zero")
     return value
+
+
+def _days(text: str) -> int:
+    number = text.removesuffix("d")
+    if not number.isdecimal() or text == number:
+        raise argparse.ArgumentTypeError("must be a number of days, such as 90d")
+    return int(number)
 
 
 def _at_least_one(text: str) -> float:

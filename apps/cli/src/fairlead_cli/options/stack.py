@@ -188,6 +188,9 @@ def rebuild(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="at most so many processes share the shards of a long log (as many as cores)",
     )
+    parser.add_argument(
+        "--cold", type=Path, metavar="DIR", help="the files of stored sessions, for their messages"
+    )
 
 
 def verify(parser: argparse.ArgumentParser) -> None:

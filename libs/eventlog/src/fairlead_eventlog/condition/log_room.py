@@ -13,8 +13,7 @@ from fairlead_eventlog.errors import LogError, LogFull, SubjectRefused
 from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.streams import log_stream
 from fairlead_schema import subjects
-from fairlead_schema.events import SessionPurged
-from fairlead_schema.record import Draft
+from fairlead_schema.record import ENDS_LOG, Draft
 from fairlead_schema.subjects import Address
 
 RESERVE_SHARE: Final = 0.05
@@ -40,11 +39,11 @@ class LogRoom:
         """The key of an earlier release may not read sizes. Then the server alone keeps the limit."""
 
     def require(self, at: Address, drafts: tuple[Draft, ...], length: int) -> None:
-        """Raise LogFull if a commit of this length would use the reserve. A purge may."""
+        """Raise LogFull if a commit of this length would use the reserve. What frees bytes may."""
         stream = log_stream(subjects.shard(at.session_id))
         size = self._estimate(stream)
         self._refresh(stream, size)
-        if size is not None and is_in_reserve(size) and not _is_purge(drafts):
+        if size is not None and is_in_reserve(size) and not _frees_bytes(drafts):
             raise LogFull(stream, size.bytes, size.bytes_max)
         self._added[stream] += length
 
@@ -79,8 +78,9 @@ class LogRoom:
                 self._added[stream] -= added
 
 
-def _is_purge(drafts: tuple[Draft, ...]) -> bool:
-    return any(isinstance(draft.event, SessionPurged) for draft in drafts)
+def _frees_bytes(drafts: tuple[Draft, ...]) -> bool:
+    """Whether the drafts purge a session, or mark it as stored in a file."""
+    return any(type(draft.event) in ENDS_LOG for draft in drafts)
 
 
 def is_in_reserve(size: StreamSize) -> bool:

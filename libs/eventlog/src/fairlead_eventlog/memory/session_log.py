@@ -148,7 +148,7 @@ class MemoryLog:
         while True:
             page = await self.read(at, after=order.head)
             for stored in page.commits:
-                if await order.accept(stored) and stored.head.seq > after:
+                if await order.accept(stored) and (stored.head.seq > after or stored.marker):
                     yield stored
             async with self._appended:
                 if not (await self.read(at, after=order.head, limit=1)).commits:

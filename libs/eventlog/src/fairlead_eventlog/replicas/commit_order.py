@@ -2,9 +2,8 @@
 
 from fairlead_eventlog.ports import START, Head, LogEntry, SessionLog, StoredCommit
 from fairlead_eventlog.replicas.commit_hint import CommitHint
-from fairlead_schema.events import SessionPurged
 from fairlead_schema.raw_records.raw_commit import RawCommit
-from fairlead_schema.record import Commit, brings_news, decode
+from fairlead_schema.record import ENDS_LOG, Commit, brings_news, decode
 from fairlead_schema.subjects import Address
 
 
@@ -42,7 +41,7 @@ class CommitOrder:
             if event.seq != seq or event.id in ids or event.id in self._last_ids:
                 return False
             ids.add(event.id)
-        if commit.events[-1].kind is SessionPurged:
+        if commit.events[-1].kind in ENDS_LOG:
             return False
         self.head = Head(entry.position, seq)
         self._last_payload, self._last_ids = entry.payload, frozenset(ids)
@@ -56,7 +55,7 @@ async def is_repeat(
 
     Only a commit that claims a place before `seq` is looked up.
     """
-    if stored.is_purge or stored.commit.events[0].seq > seq:
+    if stored.ends_log or stored.commit.events[0].seq > seq:
         return False
     return stored.commit == last or await stands_before(log, at, stored)
 

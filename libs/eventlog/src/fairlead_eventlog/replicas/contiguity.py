@@ -13,7 +13,7 @@ from fairlead_schema.subjects import Address
 
 def next_seq(seq: int, stored: StoredCommit) -> int:
     """The last event of a commit that follows event `seq`. Raises MalformedCommit for a gap."""
-    if stored.is_purge:
+    if stored.ends_log:
         return stored.head.seq  # What came before it may be erased or unreadable.
     for expected, recorded in enumerate(stored.commit.events, start=seq + 1):
         if recorded.seq != expected:

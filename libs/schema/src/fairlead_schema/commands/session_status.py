@@ -16,6 +16,7 @@ StatusState: TypeAlias = Literal[
     "resting",
     "idle",
     "archived",
+    "stored",
     "broken",
 ]
 

@@ -7,6 +7,7 @@ from pydantic import Base64Bytes, Field, StringConstraints
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.ids import AttachmentId, MessageId, OutputId, SessionId
 from fairlead_schema.model import InputModel, Model
+from fairlead_schema.session_values.stored_file import FileDigest, StoredFile
 from fairlead_schema.tools.pool_rules import PoolName
 
 OriginName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/@-]{1,128}$")]
@@ -40,6 +41,12 @@ class TransferAmounts(InputModel):
     output_bytes: Annotated[int, Field(ge=0)] = 0
 
 
+class StoreSession(SessionCommand):
+    """`session.store`: a file holds all events of the session, so that they leave the log."""
+
+    file: StoredFile
+
+
 class CheckTransfer(InputModel):
     """`transfer.check`: whether sessions may be imported. Nothing is written."""
 
@@ -47,6 +54,8 @@ class CheckTransfer(InputModel):
     origin: OriginName | None = None
     strict: bool = False
     adds: TransferAmounts | None = None
+    restores: FileDigest | None = None
+    """The digest of the file, if it restores stored sessions. Each of their markers must name it."""
 
 
 class CheckedSession(Model):
@@ -77,6 +86,8 @@ class ReplayEvents(SessionCommand):
     """Whether the public feed gets the new events."""
     check: bool = False
     """Judge the events and write nothing."""
+    restores: FileDigest | None = None
+    """The digest of the file, if it restores a stored session. The marker of the session must name it."""
 
 
 class EventsReplayed(Model):

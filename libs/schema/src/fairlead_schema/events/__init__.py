@@ -66,6 +66,7 @@ from fairlead_schema.events.session import (
     SessionDescribed,
     SessionMoved,
     SessionPurged,
+    SessionStored,
     SessionUnarchived,
     TitleEnded,
     TitleRequested,
@@ -99,6 +100,7 @@ SessionEvent: TypeAlias = (
     | TitleRequested
     | TitleEnded
     | SessionPurged
+    | SessionStored
     | BudgetSet
     | ChildFinished
     | AgentSwitched
@@ -222,6 +224,7 @@ __all__ = [
     "SessionEvent",
     "SessionMoved",
     "SessionPurged",
+    "SessionStored",
     "SessionUnarchived",
     "ShellEnded",
     "ShellRequested",

@@ -9,6 +9,7 @@ from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import AttemptId, MessageId, SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.session_values.metadata import MetadataValue
+from fairlead_schema.session_values.stored_file import StoredFile, StoredProfile
 from fairlead_schema.tools.pool_rules import POOL_LEVEL, PoolName
 
 
@@ -91,6 +92,19 @@ class SessionPurged(Event):
     visibility: ClassVar[Visibility] = "notice"
     cost: float | None = None
     tokens: int | None = None
+
+
+class SessionStored(Event):
+    """All events of the session are in a file, and its log begins again behind this marker.
+
+    The marker has the seq 0. Only a replay of the file may follow it, from seq 1 on, or a purge.
+    """
+
+    type: ClassVar[str] = "session.stored"
+    level: ClassVar[int] = 3
+    visibility: ClassVar[Visibility] = "private"
+    file: StoredFile
+    profile: StoredProfile
 
 
 class BudgetSet(Event):

@@ -65,6 +65,7 @@ VERBS: Final[dict[str, VerbRule]] = {
     "session.explain": _repeatable("session:read"),
     "session.wait": _repeatable("session:read"),
     "session.delete": _repeatable("session:purge"),
+    "session.store": _repeatable("tenant:admin"),
     "permission.ask": _ingest("session:write"),
     "permission.reply": _repeatable("ask:reply"),
     "permission.approve": _repeatable("approval:save"),

@@ -22,7 +22,7 @@ from fairlead_schema.events import (
     SessionUnarchived,
 )
 from fairlead_schema.ids import MessageId, SessionId
-from fairlead_session.execution.budget import own_usage
+from fairlead_session.execution.budget import count_tokens, own_usage
 from fairlead_session.execution.rest import rest_rule
 from fairlead_session.next_move import is_moving
 from fairlead_session.people.pending import close_asks, withdraw_continue_question
@@ -173,6 +173,9 @@ def purge(session: Session) -> Events:
 def last_event(session: Session) -> SessionPurged:
     """The event that purges a session. It keeps what the session used."""
     cost, tokens = own_usage(session)
+    if session.stored is not None:
+        profile = session.stored.profile
+        cost, tokens = profile.cost, count_tokens(profile.tokens)
     return SessionPurged(cost=cost or None, tokens=tokens or None)
 
 

@@ -14,6 +14,8 @@ class StatusFacts:
     owner: str | None = None
     broken: str | None = None
     archived: bool = False
+    stored: bool = False
+    """Its events are in a file."""
     waiting: bool = False
     """Every open call waits for a person."""
     asks: int = 0
@@ -56,6 +58,8 @@ def session_status(facts: StatusFacts) -> SessionStatus:
 def _state_and_code(facts: StatusFacts) -> tuple[StatusState, str]:
     if facts.broken is not None:
         return "broken", "unreadable"
+    if facts.stored:
+        return "stored", "stored"
     if facts.asks and (facts.waiting or facts.owner is None):
         return "waiting", "ask"
     if facts.owner is not None:

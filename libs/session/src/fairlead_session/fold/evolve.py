@@ -8,6 +8,7 @@ from fairlead_schema.events import (
     CompactionEnded,
     RevertCommitted,
     SessionPurged,
+    SessionStored,
     TodoUpdated,
     ToolSucceeded,
 )
@@ -52,6 +53,9 @@ def evolve(session: Session, recorded: Recorded) -> Session:
     if kind is SessionPurged:
         # Nothing is left of the session. Earlier events may be erased, so any sequence may precede.
         return Session(id=session.id, seq=seq)
+    if isinstance(event, SessionStored):
+        # All events are in a file. A restore brings them back behind the marker, from seq 1 on.
+        return Session(id=session.id, changed_at=recorded.time, stored=event)
     assert seq == session.seq + 1, f"{session.id}: {seq} after {session.seq}"
     fields = vars(session).copy()
     fields["seq"], fields["changed_at"] = seq, recorded.time
@@ -59,6 +63,8 @@ def evolve(session: Session, recorded: Recorded) -> Session:
         fields[part] = reduce(session, event, recorded)
     if recorded.imported is not None:
         fields["execution"] = execution.note_import(fields["execution"], recorded.imported, seq)
+        if session.stored is not None and seq == session.stored.file.seq:
+            fields["stored"] = None
     return from_fields(Session, fields)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.context import BaselinePart, SnapshotEntry
+from fairlead_schema.events import SessionStored
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import AttemptId, SessionId
@@ -102,6 +103,8 @@ class Session:
     relocation: Relocation = field(default_factory=Relocation)
     answers: Mapping[str, KeptAnswer] = field(default_factory=dict)
     """The answers of the last commands with an idempotency key, oldest first."""
+    stored: SessionStored | None = None
+    """The marker of a stored session, until a restore has brought its last event back."""
 
     @property
     def is_incomplete(self) -> bool:

@@ -13,6 +13,7 @@ from fairlead_schema.events import (
     PromptPromoted,
     QuestionAsked,
     SessionEvent,
+    SessionStored,
     ToolProgressed,
     ToolSucceeded,
 )
@@ -23,6 +24,7 @@ from fairlead_schema.record import (
     MalformedCommit,
     NewerCommit,
     Recorded,
+    RecordError,
     decode_event,
 )
 from fairlead_schema.tools.content import FileContent, managed_id
@@ -30,6 +32,7 @@ from fairlead_schema.tools.content import FileContent, managed_id
 StoredEvent: TypeAlias = dict[str, Any]
 """`{id, seq, type, version, time, data}`, and `by` if somebody caused it."""
 
+_MARKER: Final = f'"{SessionStored.type}"'.encode()
 _FIELDS: Final = frozenset({"id", "seq", "type", "version", "time", "data", "by"})
 
 
@@ -40,6 +43,17 @@ def stored_events(payload: bytes) -> list[StoredEvent]:
     except ValueError as error:
         raise MalformedCommit(str(error)) from error
     return commit_events(raw)
+
+
+def is_marker(payload: bytes) -> bool:
+    """Whether a commit is the marker of a stored session, which belongs into no export."""
+    if _MARKER not in payload:
+        return False
+    try:
+        events = stored_events(payload)
+    except RecordError:
+        return False
+    return any(event.get("type") == SessionStored.type for event in events)
 
 
 def commit_events(raw: Any) -> list[StoredEvent]:  # noqa: ANN401 - any JSON

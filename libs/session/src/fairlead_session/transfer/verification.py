@@ -11,7 +11,9 @@ from fairlead_schema.events import (
     SessionEvent,
     SessionMoved,
     SessionPurged,
+    SessionStored,
     ShellRequested,
+    ToolCalled,
 )
 from fairlead_schema.ids import AttachmentId, MessageId, OutputId, SessionId, TenantId, is_minted
 from fairlead_schema.record import (
@@ -25,11 +27,13 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.checksum import ChecksumState, check_checksum
 from fairlead_schema.transfer.lines import (
     ExportedCommit,
+    ExportEnd,
     ExportHeader,
     ExportItem,
     OutputBegun,
     SessionBegun,
 )
+from fairlead_session.calls.child_ids import TASK, child_of
 from fairlead_session.transfer.errors import ExportFault
 from fairlead_session.transfer.events import (
     NAMES_OUTPUT,
@@ -40,7 +44,13 @@ from fairlead_session.transfer.events import (
 from fairlead_session.transfer.reader import ExportReader, read_items
 from fairlead_session.verify.verify import LogReading
 
-_SUMMARISED: Final = NAMES_OUTPUT | {SessionCreated, SessionMoved, PromptAdmitted, ShellRequested}
+_SUMMARISED: Final = NAMES_OUTPUT | {
+    SessionCreated,
+    SessionMoved,
+    PromptAdmitted,
+    ShellRequested,
+    ToolCalled,
+}
 # The rules that tell how events follow one another have faults of their own.
 _FAULT_OF_RULE: Final[dict[str, ExportFault]] = {"sequence": "Gap", "event-id": "ForeignEventID"}
 
@@ -60,6 +70,8 @@ class SessionSummary:
     message_ids: list[MessageId] = field(default_factory=list)
     """The ids of callers that it admitted."""
     outputs: dict[OutputId | AttachmentId, int] = field(default_factory=dict)
+    children: list[SessionId] = field(default_factory=list)
+    """The sessions of its sub-agents, whether or not they were created."""
 
 
 @dataclass(slots=True)
@@ -68,6 +80,8 @@ class ExportSummary:
 
     header: ExportHeader
     sessions: dict[SessionId, SessionSummary] = field(default_factory=dict)
+    digest: str = ""
+    """What the last line says of all lines before it. It names this export and no other."""
 
     @property
     def roots(self) -> list[SessionId]:
@@ -107,6 +121,8 @@ class ExportVerification:
                     reason = f"no event of {self._session.id} names {id_}, or it stands here twice"
                     raise self._reader.error("OtherAggregate", reason)
                 self._session.outputs[id_] = size
+            case ExportEnd(digest=digest):
+                self.summary.digest = digest
             case _:
                 pass
 
@@ -136,6 +152,8 @@ class ExportVerification:
         kind = type(event)
         if kind is SessionPurged:
             raise error("Rule", "the session was purged: nothing is left of it", seq=recorded.seq)
+        if kind is SessionStored:
+            raise error("Rule", "the marker of a stored session is no event of it")
         if kind in NAMES_SESSION and (named := named_session(event)) != session.id:
             raise error("OtherAggregate", f"an event names the session {named}", seq=recorded.seq)
         for violation in self._rules.read(recorded, commit_digest):
@@ -163,6 +181,9 @@ def _summarise(session: SessionSummary, event: SessionEvent) -> None:
         case PromptAdmitted(message_id=id_) | ShellRequested(message_id=id_):
             if not is_minted(id_):
                 session.message_ids.append(id_)
+        case ToolCalled() if event.tool == TASK:
+            child = child_of(session.id, event.assistant_message_id, event.call_id)
+            session.children.append(child)
         case _:
             pass
     for output_id in named_outputs(event):

@@ -30,6 +30,7 @@ from fairlead_schema.events import (
     SessionCreated,
     SessionEvent,
     SessionPurged,
+    SessionStored,
     ShellRequested,
     ShellStarted,
     StepEnded,
@@ -54,7 +55,7 @@ class Violation:
 
 
 DIGEST_BYTES: Final = 16
-_FIRST_OR_LAST: Final = frozenset({SessionCreated, SessionPurged})
+_FIRST_OR_LAST: Final = frozenset({SessionCreated, SessionPurged, SessionStored})
 
 Findings: TypeAlias = Iterator[tuple[str, str]]
 Check: TypeAlias = Callable[[SessionEvent], Findings]
@@ -273,6 +274,13 @@ class LogReading:
     """Reads the log of one session once, with all rules."""
 
     def __init__(self) -> None:
+        self.purged = False
+        self.stored: SessionStored | None = None
+        """The marker of a stored session, until a restore has brought its last event back."""
+        self._begin()
+
+    def _begin(self) -> None:
+        """Read from the first event on. Behind a marker the log begins again."""
         self.inbox = InboxRules()
         self.ownership = OwnershipRules(self.inbox)
         self.calls = CallRules()
@@ -291,7 +299,6 @@ class LogReading:
             MoveRules(self.ownership.is_owned),
         )
         self._checks: dict[type[SessionEvent], tuple[Check, ...]] = {}
-        self.purged = False
         self._seq = 0
         self._digests: dict[EventId, bytes] = {}
 
@@ -308,10 +315,16 @@ class LogReading:
         if not self._follows(recorded):
             findings += self._check_order(recorded)
         event, self._seq = recorded.event, recorded.seq
+        if isinstance(event, SessionStored):
+            self._begin()
+            self.stored = event
+        elif self.stored is not None:
+            findings += self._check_restored(recorded, self.stored)
         findings += self.asks.check_caller(recorded)
         for check in self._checks_of(type(event)):
             findings += check(event)
-        self._digests[recorded.id] = digest
+        if not isinstance(event, SessionStored):
+            self._digests[recorded.id] = digest
         if not findings:
             return ()
         return tuple(Violation(recorded.seq, name, detail) for name, detail in findings)
@@ -336,6 +349,9 @@ class LogReading:
 
     def _check_order(self, recorded: Recorded) -> Findings:
         first, purged = not self._digests, isinstance(recorded.event, SessionPurged)
+        if isinstance(recorded.event, SessionStored):
+            yield from self._check_marker(recorded)
+            return
         if recorded.seq != self._seq + 1 and not (first and purged):
             yield "sequence", f"{recorded.seq} follows {self._seq}"
         if recorded.id in self._digests:
@@ -345,6 +361,27 @@ class LogReading:
         elif isinstance(recorded.event, SessionCreated) != first and not (first and purged):
             yield "created-first", f"{recorded.event.type} at the beginning or creation later"
         self.purged = self.purged or purged
+
+    def _check_restored(self, recorded: Recorded, marker: SessionStored) -> Findings:
+        """Only a replay of the file, or a purge, follows a marker until the session is back."""
+        if recorded.imported is None and not self.purged:
+            yield "stored-replay", f"{recorded.event.type} is no part of {marker.file.name}"
+        if recorded.seq == marker.file.seq:
+            self.stored = None
+
+    def _check_marker(self, recorded: Recorded) -> Findings:
+        """A marker stands behind all events of its file, or first: what it stores may be erased."""
+        event = recorded.event
+        assert isinstance(event, SessionStored), event.type
+        if recorded.seq:
+            yield "stored-marker", f"the marker has the seq {recorded.seq}, and not 0"
+        if self.purged:
+            yield "purged-last", f"{event.type} follows the session's last word"
+        if self._digests and self._seq != event.file.seq:
+            yield (
+                "stored-marker",
+                f"the file ends with {event.file.seq}, and the log with {self._seq}",
+            )
 
 
 def verify(events: Iterable[Recorded]) -> list[Violation]:

@@ -66,7 +66,9 @@ async def dispatch(runtime: Runtime, operation: AnyOperation, http: Request) -> 
     if operation.in_session:
         at = Address(principal.tenant, session_id_of(http))
         add_fields(session_id=at.session_id)
-        target = TargetSession(at, None) if operation.commands else await find_session(runtime, at)
+        target = TargetSession(at, None)
+        if not operation.commands:
+            target = await find_session(runtime, at, stored=operation.serves_stored)
     try:
         query = query_of(http, operation.query)
         body = await _body_of(runtime, operation, http, principal)

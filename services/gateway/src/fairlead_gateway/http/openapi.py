@@ -27,6 +27,7 @@ from fairlead_schema.errors import (
     LimitReached,
     PayloadTooLarge,
     Refused,
+    SessionIsStored,
     Unauthorized,
 )
 from fairlead_schema.ids import DeliveryId, ScheduleId, WebhookId
@@ -63,6 +64,7 @@ _PATH_IDS: Final[dict[str, TypeAdapter[Any]]] = {
 _FIELDS: Final[dict[str, dict[str, bool]]] = {
     "InvalidRequestError": {"kind": False, "field": False},
     "SessionNotFoundError": {"sessionID": True},
+    "SessionStoredError": {"sessionID": True, "resource": True},
     "MessageNotFoundError": {"sessionID": True, "messageID": True},
     "PermissionNotFoundError": {"requestID": True},
     "QuestionNotFoundError": {"requestID": True},
@@ -189,7 +191,8 @@ def _plain_responses(item: AnyOperation) -> Json:
 def _errors(item: AnyOperation) -> tuple[type[Refused], ...]:
     scoped = () if item.scope is None else SCOPED
     large = () if item.body is EmptyInput else (PayloadTooLarge,)
-    return tuple(dict.fromkeys((*ALWAYS, *scoped, *large, *item.errors)))
+    stored = (SessionIsStored,) if item.in_session and not item.serves_stored else ()
+    return tuple(dict.fromkeys((*ALWAYS, *scoped, *large, *stored, *item.errors)))
 
 
 def _error_schema(kind: type[Refused]) -> Json:

@@ -117,6 +117,8 @@ class Operation(Generic[Query, Body]):
     """True takes no body for an empty object."""
     commands: bool = False
     """True skips the look-up of the session, because ingest or the fold refuses an unknown one."""
+    serves_stored: bool = False
+    """True answers from the read models or from the marker, also if the session is stored in a file."""
 
     @property
     def in_session(self) -> bool:

@@ -3,6 +3,7 @@
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.ports import START
 from fairlead_gateway.http.operation import TargetSession
+from fairlead_gateway.log.session_state import load_session
 from fairlead_gateway.reads.read_model import ReadsUnavailable
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
@@ -10,10 +11,11 @@ from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 
 
-async def find_session(runtime: Runtime, at: Address) -> TargetSession:
+async def find_session(runtime: Runtime, at: Address, *, stored: bool = False) -> TargetSession:
     """Look a session up in the log, or in the read models if the log is away.
 
     A session whose last commit cannot be read exists. Its routes show what comes before.
+    Raises SessionNotFound, and SessionIsStored unless a stored session is welcome.
     """
     try:
         head = await runtime.nats().log.head(at)
@@ -23,6 +25,8 @@ async def find_session(runtime: Runtime, at: Address) -> TargetSession:
         return await _find_projected_session(runtime, at, error)
     if head == START:
         raise SessionNotFound(at.session_id)
+    if head.seq == 0 and not stored:
+        await load_session(runtime, at)
     return TargetSession(at, head)
 
 

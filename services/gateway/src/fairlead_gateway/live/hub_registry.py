@@ -23,7 +23,7 @@ class HubRegistry:
     ) -> AsyncIterator[SessionHub]:
         """The hub of a session for the length of a block. A new hub follows the log from `head` on."""
         hub = self._hubs.get(at)
-        if hub is None or hub.has_ended or not hub.uses(sources):
+        if hub is None or hub.error is not None or not hub.uses(sources):
             hub = self._hubs[at] = SessionHub(at, sources, after=head)
         hub.visitors += 1
         try:

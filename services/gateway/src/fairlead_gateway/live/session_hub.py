@@ -23,7 +23,7 @@ from fairlead_gateway.live.open_texts import OpenBlocks
 from fairlead_gateway.log.envelopes import PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_schema.delta import Delta
-from fairlead_schema.errors import SessionUnreadable
+from fairlead_schema.errors import SessionIsStored, SessionUnreadable
 from fairlead_schema.events import ExecutionClaimed
 from fairlead_schema.raw_records.raw_commit import RawEvent, raw_commit
 from fairlead_schema.record import RecordError
@@ -67,9 +67,9 @@ class SessionHub:
         self.visitors = 0
 
     @property
-    def has_ended(self) -> bool:
-        """Whether a source of the hub failed. New clients then need a new hub."""
-        return self._error is not None
+    def error(self) -> BaseException | None:
+        """Why a source of the hub ended, if it did. New clients then need a new hub."""
+        return self._error
 
     def uses(self, sources: HubSources) -> bool:
         return self._sources == sources
@@ -115,6 +115,8 @@ class SessionHub:
         try:
             async with auto_close(tail) as commits:
                 async for stored in commits:
+                    if (marker := stored.marker) is not None:
+                        raise SessionIsStored(self._at.session_id, marker.file.name)
                     last, raw = next_seq(self.seq, stored), raw_commit(stored.commit)
                     frames = await encode_commit(self._translator, raw, after=self.seq)
                     self._pass_on(frames, last)

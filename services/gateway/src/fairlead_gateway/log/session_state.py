@@ -7,7 +7,7 @@ from fairlead_eventlog.ports import START
 from fairlead_eventlog.session_cache import Readable, SessionCache, Versioned
 from fairlead_gateway.http.sse import auto_close
 from fairlead_gateway.runtime import Runtime
-from fairlead_schema.errors import SessionNotFound
+from fairlead_schema.errors import SessionIsStored, SessionNotFound
 from fairlead_schema.subjects import Address
 from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.fold.snapshot import SESSION_FOLD
@@ -15,14 +15,17 @@ from fairlead_session.state.session import Session
 
 
 async def load_session(runtime: Runtime, at: Address) -> Session:
-    """The session as the log holds it. Raises SessionNotFound, ServiceUnavailable or LogError."""
+    """The session as the log holds it. Raises SessionNotFound, SessionIsStored, LogError."""
     return _require_session(await _session_cache(runtime).load_confirmed(at)).state
 
 
 async def load_readable(runtime: Runtime, at: Address) -> Readable[Session]:
-    """The session as far as its log can be read, and why the rest cannot. Raises SessionNotFound."""
+    """The session as far as its log can be read, and why the rest cannot. A stored one is only its marker.
+
+    Raises SessionNotFound.
+    """
     readable = await _session_cache(runtime).load_readable(at)
-    if readable.error is None:
+    if readable.error is None and readable.versioned.state.stored is None:
         _require_session(readable.versioned)
     elif await runtime.nats().log.end(at) == START:
         # It was purged, and the unreadable part of its log is not erased yet.
@@ -67,6 +70,9 @@ def _session_cache(runtime: Runtime) -> SessionCache[Session]:
 
 
 def _require_session(session: Versioned[Session]) -> Versioned[Session]:
+    stored = session.state.stored
+    if stored is not None:
+        raise SessionIsStored(session.state.id, stored.file.name)
     if session.state.profile is None:
         raise SessionNotFound(session.state.id)
     return session

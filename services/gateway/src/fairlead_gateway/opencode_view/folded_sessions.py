@@ -113,8 +113,8 @@ class FoldedSessions:
             log.info("a commit cannot be read: terminal clients miss it", extra={"at": str(error)})
             return None
         mark = commit.events[0].imported
-        if mark is not None and not mark.publish:
-            return None
+        if after.state.stored is not None or (mark is not None and not mark.publish):
+            return None  # A stored session is not deleted: clients keep what they show.
         blocks = self._blocks.setdefault(at, OpenBlocks())
         blocks.note(raw_commit(commit).events)
         self._changed[at] = monotonic()

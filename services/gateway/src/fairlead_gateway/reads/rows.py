@@ -44,6 +44,7 @@ def session_from_row(row: Mapping[str, Any]) -> SessionInfo:
                 "models": row["models"] or None,
                 "children": children_usage(_CHILDREN.validate_python(row["children"])),
                 "summary": change_summary(_CHANGES.validate_python(row["file_changes"])),
+                "stored": row["stored"],
             }
         )
     except ValidationError as error:
@@ -57,6 +58,7 @@ def overview_from_row(row: Mapping[str, Any]) -> SessionOverview:
         owner=row["owner"],
         broken=row["broken"],
         archived=row["archived_at"] is not None,
+        stored=row["stored"] is not None,
         waiting=row["waiting"],
         asks=row["asks"],
         pending=row["pending"],

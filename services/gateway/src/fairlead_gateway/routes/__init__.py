@@ -95,6 +95,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     session.DESCRIBE,
     changes.DELETE,
     transfer.EXPORT,
+    transfer.STORE,
     prompt.ADMIT,
     attachments.UPLOAD,
     attachments.READ,

@@ -15,6 +15,7 @@ from fairlead_schema.record import LEVEL_NEWEST
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.lines import CHUNK_BYTES, ExportHeader, ExportLines, ExportScope
 from fairlead_service import ids
+from fairlead_session.transfer.events import is_marker
 from fairlead_session.transfer.named import named_by_commit
 
 PIECE_BYTES: Final = 256 * 1024
@@ -69,17 +70,24 @@ class _SessionExport:
         self.children: list[SessionId] = []
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """The lines of the session; none if it does not exist, or no longer."""
+        """The lines of the session; none if it does not exist, or no longer, or is stored in a file."""
         if await self._ports.log.end(self._at) == START:
             return
-        yield self._lines.begin(self._at.session_id)
+        begin = True
         entries = self._ports.shards.session_entries(self._at, after=0)
         async with auto_close(entries):
             async for entry in entries:
+                if is_marker(entry.payload):
+                    continue  # An earlier restore left it. It is no event of the session.
+                if begin:
+                    yield self._lines.begin(self._at.session_id)
+                    begin = False
                 named = named_by_commit(self._at.session_id, entry.payload)
                 self._outputs |= dict.fromkeys(named.outputs)
                 self.children += named.children
                 yield self._lines.commit(entry.payload)
+        if begin:
+            return
         for output_id in self._outputs:
             async with auto_close(self._output_lines(output_id)) as output_lines:
                 async for line in output_lines:

@@ -29,6 +29,7 @@ from fairlead_schema.commands.transfer import (
 from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import Model
+from fairlead_schema.session_values.stored_file import FileDigest
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.lines import ExportItem, OutputBegun, OutputChunk, SessionBegun
 from fairlead_session.transfer.reader import file_lines, trusted_items
@@ -59,6 +60,8 @@ class ImportOptions:
     origin: str | None = None
     strict: bool = False
     publish: bool = False
+    restores: FileDigest | None = None
+    """The digest of the file, if it restores stored sessions under their markers."""
 
 
 class Importer:
@@ -92,6 +95,8 @@ class Importer:
 
     async def run(self) -> list[ImportedSession]:
         """Store the outputs, then the events. After a crash the same import goes on where it was."""
+        if self._options.restores is not None:
+            await self._begin_restore()
         await self._store_outputs()
         done: dict[SessionId, ImportedSession] = {}
         sending: asyncio.Task[EventsReplayed] | None = None
@@ -113,6 +118,18 @@ class Importer:
             self._request.runtime.own_writes.note(self._request.principal.name, at, imported.seq)
         return list(done.values())
 
+    async def _begin_restore(self) -> None:
+        """Replay the first commit of each session, before the outputs.
+
+        The projector removes the outputs of a session whose log ends with its marker. From here on it
+        does not, although it may read the marker again.
+        """
+        begun: set[SessionId] = set()
+        for batch in self._batches():
+            if batch.session_id not in begun:
+                begun.add(batch.session_id)
+                await self._replay(CommitBatch(batch.session_id, batch.commits[:1]))
+
     def _check_commands(self) -> Iterator[CheckTransfer]:
         sessions = [part for each in self._sessions.values() for part in _checked_parts(each)]
         for start in range(0, len(sessions), CHECKED_SESSIONS_MAX):
@@ -121,6 +138,7 @@ class Importer:
                 sessions=tuple(sessions[start : start + CHECKED_SESSIONS_MAX]),
                 origin=self._options.origin,
                 strict=self._options.strict,
+                restores=self._options.restores,
             )
 
     async def _check_repeats(self) -> None:
@@ -134,9 +152,10 @@ class Importer:
                 here.discard(batch.session_id)
 
     def _amounts(self) -> TransferAmounts:
+        is_restore = self._options.restores is not None
         coming = [self._sessions[id_] for id_ in self._sessions if not self._is_done(id_)]
         return TransferAmounts(
-            sessions=sum(not self._checked[each.id].seq for each in coming),
+            sessions=0 if is_restore else sum(not self._checked[each.id].seq for each in coming),
             log_bytes=sum(each.bytes for each in coming),
             output_bytes=sum(sum(each.outputs.values()) for each in coming),
         )
@@ -173,6 +192,7 @@ class Importer:
             strict=self._options.strict,
             publish=self._options.publish,
             check=check,
+            restores=self._options.restores,
         )
         head = to_json(fields.model_dump(by_alias=True, exclude_none=True, exclude={"commits"}))
         body = b'%s,"commits":[%s]}' % (head[:-1], b",".join(batch.commits))

@@ -13,7 +13,7 @@ from fairlead_gateway.http.sse import FrameQueue
 from fairlead_gateway.http.target_session import find_session
 from fairlead_gateway.log.envelopes import PUBLIC_AND_NOTICE, EnvelopeTranslator, read_envelopes
 from fairlead_gateway.log.unreadable import find_end, find_start
-from fairlead_gateway.routes.events.replay import FollowQuery, Replay
+from fairlead_gateway.routes.events.replay import FollowQuery, open_replay
 from fairlead_schema.subjects import Address
 from fairlead_service.supervise import cancel_and_wait
 
@@ -38,9 +38,8 @@ async def follow_session(
     inner = replace(await at_session(request, at), query=FollowQuery(after=after))
     settings = request.runtime.settings
     frames = FrameQueue(frames_max=settings.stream_frames_max, bytes_max=settings.stream_bytes_max)
-    replaying: asyncio.Future[None] = asyncio.ensure_future(
-        Replay(inner, with_fragments=True).run(frames)
-    )
+    replay = await open_replay(inner, with_fragments=True)
+    replaying: asyncio.Future[None] = asyncio.ensure_future(replay.run(frames))
     taking: asyncio.Future[bytes] = asyncio.ensure_future(frames.take())
     try:
         while True:

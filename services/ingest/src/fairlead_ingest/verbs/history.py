@@ -6,6 +6,7 @@ from typing import Any, Final
 from fairlead_eventlog.ports import START, Head
 from fairlead_eventlog.replicas.contiguity import locate_readable, read_raw
 from fairlead_ingest.command_context import CommandContext, ContextDep
+from fairlead_ingest.existing_session import check_in_log
 from fairlead_schema.commands.history import HistoryRead, ReadHistory
 from fairlead_schema.errors import (
     CursorExpired,
@@ -34,7 +35,7 @@ START_AGAIN: Final = "start again from the beginning, without a cursor"
 async def read_history(
     context: ContextDep, tenant: TenantParam, command: ReadHistory
 ) -> HistoryRead:
-    """A page of events. Raises SessionNotFound, CursorExpired, InvalidCursor."""
+    """A page of events. Raises SessionNotFound, SessionIsStored, CursorExpired, InvalidCursor."""
     at = Address(tenant, command.session_id)
     incarnation = context.eventlog.status.current.incarnation
     log_id = None if incarnation is None else incarnation.id
@@ -43,6 +44,9 @@ async def read_history(
     end = await context.eventlog.log.end(at)
     if end == START:
         raise SessionNotFound(at.session_id)
+    if end.seq == 0 or command.after > end.seq:
+        # A stored session says so, also while its restore has not come to the cursor yet.
+        check_in_log((await context.load_readable(at)).versioned.state)
     if command.after > end.seq:
         raise InvalidCursor(f"Cursor {command.after} is beyond the end, {end.seq}: {START_AGAIN}")
     page = _Page(context, at, command)

@@ -7,8 +7,9 @@ from fairlead_ingest.command_context import (
     Events,
     Refusal,
 )
+from fairlead_ingest.existing_session import check_exists
 from fairlead_schema.commands.session import SeqReached
-from fairlead_schema.errors import Conflict, SessionNotFound
+from fairlead_schema.errors import Conflict
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import SessionId
 from fairlead_schema.session_info import SessionInfo
@@ -19,7 +20,7 @@ from fairlead_session.state.session import Session
 
 
 async def load(context: CommandContext, at: Address) -> Session:
-    """The session as it is now. Raises SessionNotFound."""
+    """The session as it is now. Raises SessionNotFound, SessionIsStored."""
     return check_exists(await context.load(at))
 
 
@@ -30,7 +31,7 @@ async def change(
     *,
     by: PrincipalName | None = None,
 ) -> Committed | Refusal:
-    """Write what `decide` returns for a session that exists. Raises SessionNotFound.
+    """Write what `decide` returns for a session that exists. Raises SessionNotFound, SessionIsStored.
 
     `by` stands in the commit if the request names no principal.
     """
@@ -63,10 +64,3 @@ def describe(context: CommandContext, session: Session) -> SessionInfo:
 def sequence_answer(session: Session) -> SeqReached:
     """The answer of a command without a result: the last sequence of the session."""
     return SeqReached(session_id=session.id, seq=session.seq)
-
-
-def check_exists(session: Session) -> Session:
-    """The session itself. Raises SessionNotFound."""
-    if session.profile is None:
-        raise SessionNotFound(session.id)
-    return session

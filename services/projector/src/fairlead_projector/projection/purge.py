@@ -1,7 +1,7 @@
-"""Erases the data of purged sessions from NATS.
+"""Erases the data of purged and of stored sessions from NATS.
 
 This happens inside the transaction that removes the rows and moves the checkpoint. If either fails,
-the projector reads the last word again and repeats both. Erasing twice does no harm.
+the projector reads the last word or the marker again and repeats both. Erasing twice does no harm.
 """
 
 import logging
@@ -19,10 +19,28 @@ log = logging.getLogger(__name__)
 async def erase(eventlog: EventLog, purges: Mapping[Address, int]) -> None:
     """Erase the log before each session's last word, its snapshot, outputs and attachments."""
     for at, position in purges.items():
-        await eventlog.outputs.remove_all(at)
-        with suppress(StreamMissing):  # Nobody has provisioned this release yet.
-            await eventlog.attachments.remove_all(at)
+        await _remove_objects(eventlog, at)
         await eventlog.log.erase(at, before=position)
         await eventlog.snapshots.remove(at)
         metrics.PURGED.inc()
         log.info("session purged", extra={"session_id": at.session_id})
+
+
+async def erase_stored(eventlog: EventLog, stores: Mapping[Address, int]) -> None:
+    """Erase the log before each marker, and what the file of the session has too.
+
+    Behind a marker that was read before there may be a restored session, whose outputs stay.
+    """
+    for at, position in stores.items():
+        if await eventlog.log.last_commit_position(at) == position:
+            await _remove_objects(eventlog, at)
+        await eventlog.log.erase(at, before=position)
+        await eventlog.snapshots.remove(at)
+        metrics.STORED.inc()
+        log.info("session stored: its log is in a file", extra={"session_id": at.session_id})
+
+
+async def _remove_objects(eventlog: EventLog, at: Address) -> None:
+    await eventlog.outputs.remove_all(at)
+    with suppress(StreamMissing):  # Nobody has provisioned this release yet.
+        await eventlog.attachments.remove_all(at)

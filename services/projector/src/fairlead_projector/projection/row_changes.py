@@ -28,6 +28,12 @@ from fairlead_projector.projection.rows import (
     Truncation,
 )
 from fairlead_projector.projection.session_row import RowChange
+from fairlead_projector.projection.stored.stored_rows import (
+    begins_again,
+    find_marker,
+    note_restored,
+    store_session,
+)
 from fairlead_projector.projection.tenant_totals import SessionShare, TenantChange
 from fairlead_schema.events import (
     BY_TYPE,
@@ -90,6 +96,10 @@ class RowChanges:
     broken: list[BrokenEntry] = field(default_factory=list)
     purges: dict[Address, int] = field(default_factory=dict)
     """Purged sessions, each with the position of its last word."""
+    stores: dict[Address, int] = field(default_factory=dict)
+    """Stored sessions, each with the position of its marker."""
+    restarts: set[Address] = field(default_factory=set)
+    """Sessions whose rows are made again, because a restore brings their first event."""
     shares_before: dict[Address, SessionShare] = field(default_factory=dict)
     shares_after_purge: dict[Address, SessionShare] = field(default_factory=dict)
     creators: dict[Address, PrincipalName | None] = field(default_factory=dict)
@@ -146,38 +156,57 @@ def fold_batch(
     """Apply a batch to its sessions, and add the sessions that it creates."""
     changes = RowChanges()
     for decoded in batch:
-        (position, at, _payload), purged = decoded.entry, find_purge(decoded)
+        at, purged = decoded.entry.at, find_purge(decoded)
         if purged is not None and decoded.repeats:
             continue  # What the session used is counted.
         known = sessions.get(at)
-        session = known or _create_session(decoded)
-        if session is not None:
-            changes.creators[at] = session.row.created_by
-        if at not in changes.shares_before:
-            changes.shares_before[at] = _share_of(known)
+        changes.shares_before.setdefault(at, _share_of(known))
+        if known is not None:
+            changes.creators[at] = known.row.created_by
         if purged is not None:
             # All rows of the session go, also those of a broken session.
             sessions.pop(at, None)
-            changes.purges[at] = position
+            changes.purges[at] = decoded.entry.position
             changes.shares_after_purge[at] = tenant_totals.share_after_purge(
                 _share_of(known), purged, len(decoded.entry.payload)
             )
             continue
-        if session and session.row.broken is not None:
+        if (marker := find_marker(decoded)) is not None:
+            session = store_session(known, decoded, marker)
+            changes.stores[at] = decoded.entry.position
+        elif known is not None and known.row.broken is not None:
             continue
-        reason = decoded.reason or _sequence_error(session, decoded)
-        session = session or ProjectedSession(session_row.unreadable_row(at, position))
-        if reason is None and not decoded.repeats:
-            _apply_commit(session, decoded, changes)
-        elif reason is not None:
-            session.row.broken, session.row.seq = reason, max(session.row.seq, 1)
-            session.row.broken_by = release_name()
-            changes.broken.append(BrokenEntry(decoded.entry, reason, decoded.is_newer))
-        session.row.position = position
-        session.row.log_bytes += len(decoded.entry.payload)
-        session.message_bytes += len(decoded.entry.payload)
+        else:
+            session = _fold_commit(known, decoded, changes)
+        changes.creators[at] = session.row.created_by
         sessions[at], changes.sessions[at] = session, session.row
     return changes
+
+
+def _fold_commit(
+    known: ProjectedSession | None, decoded: DecodedEntry, changes: RowChanges
+) -> ProjectedSession:
+    """The session after a commit. One that cannot follow breaks the session."""
+    position, at, payload = decoded.entry
+    session = known or _create_session(decoded)
+    if known is not None and begins_again(known, decoded):
+        # A restore brings the first event: all rows are made again, and the totals follow them.
+        session = _create_session(decoded)
+        changes.restarts.add(at)
+        if session is not None:
+            session.row.stored, session.row.log_bytes = known.row.stored, known.row.log_bytes
+    reason = decoded.reason or _sequence_error(session, decoded)
+    session = session or ProjectedSession(session_row.unreadable_row(at, position))
+    if reason is None and not decoded.repeats:
+        _apply_commit(session, decoded, changes)
+    elif reason is not None:
+        session.row.broken, session.row.seq = reason, max(session.row.seq, 1)
+        session.row.broken_by = release_name()
+        changes.broken.append(BrokenEntry(decoded.entry, reason, decoded.is_newer))
+    session.row.position = position
+    session.row.log_bytes += len(payload)
+    session.message_bytes += len(payload)
+    return session
 
 
 def _share_of(session: ProjectedSession | None) -> SessionShare:
@@ -235,6 +264,7 @@ def _apply_commit(session: ProjectedSession, decoded: DecodedEntry, changes: Row
         decoded.events[-1].seq,
         len(session.pending) + len(row.execution.open_shells),
     )
+    note_restored(row)
     asks.update_waiting(session)
     tenant_totals.note_started_calls(session, decoded.events)
 

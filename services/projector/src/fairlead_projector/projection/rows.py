@@ -14,6 +14,7 @@ from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.session_info import ChildrenUsage, ModelUsage
 from fairlead_schema.session_values.metadata import MetadataValue
 from fairlead_schema.session_values.revert_state import RevertState
+from fairlead_schema.session_values.stored_file import StoredState
 from fairlead_session.state.execution import CallKey, Execution
 from fairlead_session.state.file_changes import FileChanges
 
@@ -67,6 +68,8 @@ class SessionRow:
     """The open calls that a worker has started."""
     waiting: bool = False
     """Whether every open call waits for a person, so that nothing else can move the session."""
+    stored: StoredState | None = None
+    """The file that holds the session, until a restore has brought its last event back."""
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ from fairlead_schema.message import MESSAGE
 from fairlead_schema.record import Recorded, RecordError, decode_event
 from fairlead_schema.session_info import ChildrenUsage, ModelUsage
 from fairlead_schema.session_values.revert_state import RevertState
+from fairlead_schema.session_values.stored_file import StoredState
 from fairlead_schema.subjects import Address
 from fairlead_session.state.execution import CallKey, Execution
 from fairlead_session.state.file_changes import FileChanges
@@ -136,6 +137,8 @@ class TableStore:
     async def write(self, changes: RowChanges) -> None:
         """Write a batch, inside the transaction that has moved the checkpoints of its shards."""
         connection = self._connection
+        for at in changes.restarts:
+            await connection.execute(query("purge_session"), at._asdict())
         await self._copy("copy_events", event_lines(changes.events))
         await self._write("upsert_sessions", changes.sessions.values())
         inputs, created = changes.inputs, changes.created_inputs
@@ -246,12 +249,13 @@ def _address(row: Mapping[str, Any]) -> Address:
 
 
 def _session_row(row: dict[str, Any], execution: Execution | None) -> SessionRow:
-    model, revert = row["model"], row["revert"]
+    model, revert, stored = row["model"], row["revert"], row["stored"]
     return SessionRow(
         **row
         | {
             "model": None if model is None else ModelRef.model_validate(model),
             "revert": None if revert is None else RevertState.model_validate(revert),
+            "stored": None if stored is None else StoredState.model_validate(stored),
             "tokens": Tokens.model_validate(row["tokens"]),
             "models": _MODELS.validate_python(row["models"]),
             "children": ChildrenUsage.model_validate(row["children"]),

@@ -35,6 +35,6 @@ def _show(sessions: list[SessionInfo]) -> None:
             escape(session.agent or "-"),
             escape(model),
             f"${session.cost:.4f}",
-            escape(session.title),
+            escape(session.title) + (" [dim](stored)[/]" if session.stored else ""),
         )
     stdout_console().print(grid)

@@ -4,17 +4,15 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from fairlead_cli.errors import CommandError, UsageError
-from fairlead_cli.export_file import verify_file
+from fairlead_cli.exports.export_file import verify_file
+from fairlead_cli.exports.transfer_requests import download_export
 from fairlead_cli.gateway import run_with_connection
 from fairlead_cli.outcome import report
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.prompt_input import session_id_of
 from fairlead_session.transfer.verification import ExportSummary
-
-SILENCE_S: Final = 60.0
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,11 +48,6 @@ def _download(args: argparse.Namespace, write: Callable[[bytes], object]) -> Non
 
     async def download(connection: AsyncHttpConnection) -> None:
         one = None if args.all else f"/api/session/{session_id_of(args.session)}/export"
-        params = {"tree": "true"} if args.tree else {}
-        async with connection.open(
-            one or "/api/tenant/export", params, media="application/", read_s=SILENCE_S
-        ) as response:
-            async for piece in response.aiter_bytes():
-                write(piece)
+        await download_export(connection, one or "/api/tenant/export", write, tree=args.tree)
 
     run_with_connection(args, download)

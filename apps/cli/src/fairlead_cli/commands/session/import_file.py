@@ -1,22 +1,14 @@
 """`fairlead import`: bring the sessions of an exported file into a deployment."""
 
 import argparse
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-import httpx
-
-from fairlead_cli.export_file import verify_file
+from fairlead_cli.exports.export_file import verify_file
+from fairlead_cli.exports.transfer_requests import upload_export
 from fairlead_cli.gateway import run_with_connection
 from fairlead_cli.json_output import print_json
 from fairlead_cli.terminal import stdout_console
-from fairlead_client.answers.answer_models import data_of
-from fairlead_client.async_client.http_connection import CONNECT_S, TIMEOUT_S, AsyncHttpConnection
-
-PIECE_BYTES: Final = 256 * 1024
-# The answer comes when everything is written.
-_TIMEOUT: Final = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=None)
+from fairlead_client.async_client.http_connection import AsyncHttpConnection
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,20 +29,4 @@ async def _upload(connection: AsyncHttpConnection, args: argparse.Namespace) -> 
     query = {"id": args.id, "origin": args.origin}
     flags = {name: "true" for name in ("strict", "publish", "check") if getattr(args, name)}
     named = {name: value for name, value in query.items() if value is not None}
-    answer = await connection.request(
-        "POST",
-        "/api/session/import",
-        is_repeatable=False,
-        params=named | flags,
-        content=_read_pieces(args.file),
-        headers={"content-type": "application/octet-stream"},
-        timeout=_TIMEOUT,
-    )
-    report: dict[str, Any] = data_of(answer)
-    return report
-
-
-async def _read_pieces(file: Path) -> AsyncIterator[bytes]:
-    with file.open("rb") as pieces:
-        while piece := pieces.read(PIECE_BYTES):
-            yield piece
+    return await upload_export(connection, args.file, named | flags)

@@ -2,11 +2,14 @@
 
 import argparse
 import asyncio
+from functools import partial
+from pathlib import Path
 
 import psycopg
 from psycopg import errors
 
 from fairlead_cli.addresses import effective_config
+from fairlead_cli.cold.files import read_commits
 from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.errors import CommandError
 from fairlead_cli.json_output import print_json
@@ -15,6 +18,7 @@ from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_projector.errors import WorkerDied
 from fairlead_projector.projection.rebuild import RebuildProgress, digest, rebuild
+from fairlead_projector.projection.stored.stored_files import project_files
 from fairlead_projector.projection.workers.crew import Staffing
 from fairlead_service.config.configuration import Config
 from fairlead_service.postgres_failure import explain_postgres_failure
@@ -25,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     if args.processes < 1:
         raise CommandError("--processes must be at least 1")
     try:
-        digest_text = asyncio.run(_rebuild(effective_config(args), args.processes))
+        digest_text = asyncio.run(_rebuild(effective_config(args), args.processes, args.cold))
     except WorkerDied as error:
         raise CommandError(str(error)) from error
     except psycopg.OperationalError as error:
@@ -42,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _rebuild(config: Config, processes_max: int) -> str:
+async def _rebuild(config: Config, processes_max: int, cold: Path | None) -> str:
     notes, last = stderr_console(), RebuildProgress(-1, -1)
 
     def report(progress: RebuildProgress) -> None:
@@ -57,7 +61,14 @@ async def _rebuild(config: Config, processes_max: int) -> str:
     async with connect(address, name="fairlead-rebuild") as eventlog:
         staffing = Staffing(address, processes_max)
         await rebuild(dsn, eventlog, progress=report, staffing=staffing)
+        missing = await project_files(dsn, eventlog, partial(read_commits, cold))
         restored = await restore_message_ids(eventlog)
+    for session in missing:
+        notes.print(
+            f"{session.at.session_id} (tenant {session.at.tenant}) is stored in {session.stored.name}:"
+            " its messages are not in the read models. Name the directory of its file with --cold",
+            markup=False,
+        )
     notes.print(f"{restored.found} message ids of callers are bound", style="dim")
     for twice in restored.used_twice:
         notes.print(

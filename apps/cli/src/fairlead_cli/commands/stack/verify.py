@@ -16,7 +16,7 @@ from fairlead_cli import commits
 from fairlead_cli.addresses import effective_config
 from fairlead_cli.commits import EncodedCommit
 from fairlead_cli.errors import CommandError, UsageError
-from fairlead_cli.export_file import is_export, verify_file
+from fairlead_cli.exports.export_file import is_export, verify_file
 from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema.record import RecordError, claimed_seq, decode

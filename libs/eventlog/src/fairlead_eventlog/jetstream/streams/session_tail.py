@@ -40,7 +40,8 @@ class SessionTail:
             msg: InboundMessage | None = None
             while True:
                 async for stored in self._commits_of(order.head, msg):
-                    if await order.accept(stored) and stored.head.seq > after:
+                    is_new = stored.head.seq > after or stored.marker is not None
+                    if await order.accept(stored) and is_new:
                         yield stored
                 msg = await self._next()
         finally:

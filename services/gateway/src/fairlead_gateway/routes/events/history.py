@@ -11,6 +11,7 @@ from fairlead_gateway.http.request_parser import EmptyInput, Text, WholeNumber
 from fairlead_gateway.http.sse import auto_close
 from fairlead_gateway.log.envelopes import PUBLIC, EnvelopeTranslator, read_envelopes
 from fairlead_gateway.log.restored_log import check_cursor, log_headers
+from fairlead_gateway.log.session_state import load_session
 from fairlead_gateway.log.unreadable import find_end, find_start
 from fairlead_gateway.routes.pages import PAGE_DEFAULT
 from fairlead_schema.errors import (
@@ -44,6 +45,9 @@ class HistoryPage(Model):
 async def _read_history(request: ApiRequest[HistoryQuery, EmptyInput]) -> Response:
     limit, after = request.query.limit, request.query.after
     head = None if request.unreadable is not None else request.head.seq
+    if head is not None and after > head:
+        # While a restore is not complete, the cursor is right, and the session is still stored.
+        await load_session(request.runtime, request.at)
     check_cursor(request.runtime, after=after, log=request.query.log, head=head)
     envelopes: list[EventEnvelope] = []
     unreadable: UnreadablePlace | None = None

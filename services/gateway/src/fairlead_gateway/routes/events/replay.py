@@ -21,7 +21,9 @@ from fairlead_gateway.live.replay_frames import LogReplay
 from fairlead_gateway.live.session_hub import HubSources, SessionHub
 from fairlead_gateway.log.envelopes import PUBLIC, PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_gateway.log.restored_log import check_cursor, end_with_restore, log_headers
+from fairlead_gateway.log.session_state import load_session
 from fairlead_gateway.log.unreadable import find_end, find_start
+from fairlead_schema.errors import InvalidCursor
 from fairlead_schema.model import InputModel
 
 READ_AGAIN_S: Final = 0.05
@@ -85,6 +87,8 @@ class Replay:
             before = self._seq
             await self._replay(frames)
             if self._seq == before:
+                if hub.error is not None:
+                    raise hub.error  # What is missing will not come: the session was stored.
                 # A replica of the log may lag behind what the hub has seen.
                 await asyncio.sleep(READ_AGAIN_S)
 
@@ -98,6 +102,20 @@ class Replay:
                 if piece.frames:
                     await frames.put(piece.frames)
                 self._seq = max(self._seq, piece.seq)
+
+
+async def open_replay(
+    request: ApiRequest[FollowQuery, EmptyInput], *, with_fragments: bool
+) -> Replay:
+    """The replay of a request. Raises InvalidCursor, CursorExpired, SessionIsStored.
+
+    While a restore is not complete, a cursor may be beyond the end, and is right all the same.
+    """
+    try:
+        return Replay(request, with_fragments=with_fragments)
+    except InvalidCursor:
+        await load_session(request.runtime, request.at)
+        raise
 
 
 def event_stream(

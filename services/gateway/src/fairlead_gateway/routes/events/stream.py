@@ -4,13 +4,14 @@ from starlette.responses import Response
 
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
-from fairlead_gateway.routes.events.replay import FollowQuery, Replay, event_stream
+from fairlead_gateway.routes.events.replay import FollowQuery, event_stream, open_replay
 from fairlead_schema.errors import CursorExpired, InvalidCursor, ServiceUnavailable, SessionNotFound
 from fairlead_schema.public_events import EventEnvelope
 
 
 async def _follow_stream(request: ApiRequest[FollowQuery, EmptyInput]) -> Response:
-    return event_stream(request, Replay(request, with_fragments=True).run)
+    replay = await open_replay(request, with_fragments=True)
+    return event_stream(request, replay.run)
 
 
 FOLLOW = Operation(

@@ -5,7 +5,13 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput, message_id_of
-from fairlead_schema.errors import MessageNotFound, ServiceUnavailable, SessionNotFound
+from fairlead_gateway.reads.stored_messages import require_messages
+from fairlead_schema.errors import (
+    MessageNotFound,
+    ServiceUnavailable,
+    SessionIsStored,
+    SessionNotFound,
+)
 from fairlead_schema.message import Message
 from fairlead_schema.model import Model
 
@@ -22,6 +28,7 @@ async def _read_message(request: ApiRequest[EmptyInput, EmptyInput]) -> Response
         return answer(MessageAnswer(data=message), stale=stale)
     if stale:
         raise ServiceUnavailable("The read models have not caught up yet", service="projector")
+    await require_messages(request)
     raise MessageNotFound(request.at.session_id, message_id)
 
 
@@ -33,5 +40,6 @@ READ = Operation(
     summary="One message of a session.",
     respond=_read_message,
     answer=MessageAnswer,
-    errors=(SessionNotFound, MessageNotFound, ServiceUnavailable),
+    serves_stored=True,
+    errors=(SessionNotFound, SessionIsStored, MessageNotFound, ServiceUnavailable),
 )

@@ -11,6 +11,7 @@ from fairlead_gateway.http.request_parser import EmptyInput, WholeNumber
 from fairlead_gateway.log.unreadable import find_unreadable_place
 from fairlead_gateway.reads.cursors import MESSAGES_MAX, MessageCursor
 from fairlead_gateway.reads.read_model import Direction, Order
+from fairlead_gateway.reads.stored_messages import require_messages
 from fairlead_gateway.routes.pages import (
     PAGE_DEFAULT,
     PageCursors,
@@ -21,6 +22,7 @@ from fairlead_gateway.routes.pages import (
 from fairlead_schema.errors import (
     InvalidCursor,
     ServiceUnavailable,
+    SessionIsStored,
     SessionNotFound,
     UnreadablePlace,
 )
@@ -50,6 +52,7 @@ async def _list(request: ApiRequest[MessagesQuery, EmptyInput]) -> Response:
     direction: Direction = "next" if cursor is None else cursor.direction
     limit = query.limit or (PAGE_DEFAULT if cursor is None else cursor.limit)
     stale = await request.is_stale()
+    await require_messages(request)
     # Read before the messages, so that they show no less.
     progress = await read_model.progress(request.at)
     after = None if cursor is None else await read_model.message_seq(request.at, cursor.id)
@@ -99,5 +102,6 @@ LIST = Operation(
     respond=_list,
     query=MessagesQuery,
     answer=MessagePage,
-    errors=(InvalidCursor, SessionNotFound, ServiceUnavailable),
+    serves_stored=True,
+    errors=(InvalidCursor, SessionNotFound, SessionIsStored, ServiceUnavailable),
 )

@@ -64,6 +64,7 @@ READ = Operation(
     summary="One session.",
     respond=_read_session,
     answer=SessionAnswer,
+    serves_stored=True,
     errors=(SessionNotFound, ServiceUnavailable),
 )
 

@@ -7,26 +7,30 @@ from typing import Annotated, BinaryIO, Final
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from fairlead_gateway.http.answers import answer
+from fairlead_gateway.http.answers import answer, empty_answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.http.sse import auto_close
+from fairlead_gateway.log.commands import send_session_command
 from fairlead_gateway.reads.read_model import SessionAnchor, SessionFilter
 from fairlead_gateway.transfer.export_stream import export_sessions
 from fairlead_gateway.transfer.importer import ImportedSession, Importer, ImportOptions
 from fairlead_gateway.transfer.spool import open_spool, spool_body, write_spool
-from fairlead_schema.commands.transfer import OriginName
+from fairlead_schema.commands.transfer import OriginName, StoreSession
 from fairlead_schema.errors import (
+    Conflict,
     InvalidExport,
     InvalidRequest,
     LimitReached,
     PayloadTooLarge,
     ReplayConflict,
     ServiceUnavailable,
+    SessionIsStored,
     SessionNotFound,
 )
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import InputModel, Model
+from fairlead_schema.session_values.stored_file import StoredFile
 from fairlead_schema.transfer.lines import ExportScope
 from fairlead_session.transfer.copy import copy_export
 from fairlead_session.transfer.errors import ExportError
@@ -51,6 +55,12 @@ class ImportQuery(InputModel):
     publish: bool = False
     check: bool = False
     """Verify and check everything, and write nothing."""
+    restore: bool = False
+    """Bring stored sessions back under their own ids. The marker of each must name this file."""
+
+
+class StoredFileInput(StoredFile, InputModel):
+    """The file that holds all events of the session."""
 
 
 class ImportReport(Model):
@@ -118,6 +128,14 @@ def _download(
     return StreamingResponse(stream(), media_type="application/octet-stream", headers=headers)
 
 
+async def _store(request: ApiRequest[EmptyInput, StoredFileInput]) -> Response:
+    command = StoreSession.model_construct(
+        session_id=request.at.session_id, file=StoredFile(**dict(request.body))
+    )
+    await send_session_command(request, "session.store", command)
+    return empty_answer()
+
+
 async def _import(request: ApiRequest[ImportQuery, EmptyInput]) -> Response:
     runtime, name = request.runtime, request.principal.name
     runtime.limits.check_bytes(name)
@@ -138,12 +156,24 @@ async def _import(request: ApiRequest[ImportQuery, EmptyInput]) -> Response:
                 error.fault, str(error), session_id=error.session_id, seq=error.seq
             ) from error
         query = request.query
-        options = ImportOptions(origin=query.origin, strict=query.strict, publish=query.publish)
+        options = _options(query, summary)
         importer = Importer(request, file, summary, options)
         sessions = await importer.check()
         if not query.check:
             sessions = await importer.run()
     return answer(ImportAnswer(data=_report(sessions, checked_only=query.check)))
+
+
+def _options(query: ImportQuery, summary: ExportSummary) -> ImportOptions:
+    """How to import. Raises InvalidRequest for options that do not go with a restore."""
+    if not query.restore:
+        return ImportOptions(origin=query.origin, strict=query.strict, publish=query.publish)
+    if query.id or query.origin or query.strict or query.publish:
+        text = (
+            "A restore brings sessions back as they were: leave id, origin, strict and publish out"
+        )
+        raise InvalidRequest(text, kind="Query", field="restore")
+    return ImportOptions(restores=summary.digest)
 
 
 def _prepare(
@@ -205,5 +235,26 @@ IMPORT = Operation(
     query=ImportQuery,
     answer=ImportAnswer,
     takes="application/octet-stream",
-    errors=(InvalidExport, ReplayConflict, PayloadTooLarge, LimitReached, ServiceUnavailable),
+    errors=(
+        InvalidExport,
+        ReplayConflict,
+        SessionIsStored,
+        PayloadTooLarge,
+        LimitReached,
+        ServiceUnavailable,
+    ),
+)
+
+STORE = Operation(
+    id="session.store",
+    method="POST",
+    path="/api/session/{sessionID}/store",
+    scope="tenant:admin",
+    summary="A verified file holds the session: its events leave the log, and a marker names the file.",
+    respond=_store,
+    body=StoredFileInput,
+    answer=None,
+    status=204,
+    commands=True,
+    errors=(SessionNotFound, SessionIsStored, Conflict, ServiceUnavailable),
 )

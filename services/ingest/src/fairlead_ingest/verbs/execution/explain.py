@@ -2,7 +2,7 @@
 
 from fairlead_eventlog.ports import START
 from fairlead_ingest.command_context import ContextDep
-from fairlead_ingest.verbs.sessions import check_exists
+from fairlead_ingest.existing_session import check_exists
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import SessionNotFound, UnreadablePlace
 from fairlead_schema.subjects import Address
@@ -25,6 +25,8 @@ async def explain(
         place = UnreadablePlace(seq=session.seq + 1, reason=str(readable.error))
         unreadable = explain_unreadable(place.reason)
         return WireExplanation(**unreadable.model_dump(), unreadable=place)
+    if session.stored is not None:
+        return WireExplanation(**explain_session(session).model_dump())
     profile = check_exists(session).profile
     assert profile is not None, "an existing session has a profile"
     explanation = explain_session(session)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from fairlead_ingest.command_context import CommandContext, ContextDep
-from fairlead_ingest.verbs.sessions import check_exists
+from fairlead_ingest.existing_session import check_exists
 from fairlead_schema.commands.history import WaitForRest
 from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.errors import LimitReached, ServiceUnavailable

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Final
 
 from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.existing_session import check_exists
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.input.options import check_options
 from fairlead_ingest.verbs.profile.restrictions import check_session_allowed
@@ -19,7 +20,7 @@ from fairlead_schema.attachments.reference import (
     id_of_content,
     object_name,
 )
-from fairlead_schema.errors import InvalidRequest, PayloadTooLarge, SessionNotFound
+from fairlead_schema.errors import InvalidRequest, PayloadTooLarge
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import AttachmentId
 from fairlead_schema.prompt import AttachedContent, Prompt, PromptFile, PromptInput
@@ -86,7 +87,7 @@ def is_surely_smaller(prompt: Prompt, limit: int) -> bool:
 async def check_room(context: CommandContext, at: Address, size: int) -> PrincipalName | None:
     """Whom content of this size counts for, if the session may have it and there is room.
 
-    Raises SessionNotFound, Forbidden, LimitReached, InvalidRequest before the level is finalised.
+    Raises SessionNotFound, SessionIsStored, Forbidden, LimitReached, InvalidRequest before the level is finalised.
     """
     level = context.eventlog.status.current.level
     if level < LEVEL_OF_ATTACHMENTS:
@@ -95,9 +96,8 @@ async def check_room(context: CommandContext, at: Address, size: int) -> Princip
             " finalised: run `fairlead provision --finalise` when no older release will run again",
             kind="Level",
         )
-    session = await context.peek(at)
-    if session.profile is None:
-        raise SessionNotFound(at.session_id)
+    session = check_exists(await context.peek(at))
+    assert session.profile is not None, "an existing session has a profile"
     check_session_allowed(context, session)
     exceeded = await context.quotas.find_exceeded_quota(at.tenant, {"output_bytes": size})
     if exceeded is not None:

@@ -4,7 +4,8 @@ from typing import Final
 
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_ingest.command_context import CommandContext
-from fairlead_schema.errors import Conflict, InvalidRequest, SessionNotFound
+from fairlead_ingest.existing_session import check_exists
+from fairlead_schema.errors import Conflict, InvalidRequest
 from fairlead_schema.ids import MessageId, is_minted
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.caller import by_own_client
@@ -37,8 +38,7 @@ async def bind_id(
     if versioned.state.profile is None or is_minted(message_id):
         # A refusal is told only after the leader of the log has confirmed it.
         versioned = await context.load_confirmed(at)
-    if versioned.state.profile is None:
-        raise SessionNotFound(at.session_id)
+    check_exists(versioned.state)
     if message_id in versioned.state.inbox.admissions:
         return versioned
     if is_minted(message_id):

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_ingest.command_context import CommandContext, Committed, ContextDep, Events
+from fairlead_ingest.existing_session import check_exists
 from fairlead_ingest.metrics import REPEATED
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.input.attachments import check_content, resolve_prompt
@@ -20,7 +21,6 @@ from fairlead_schema.errors import (
     InvalidRequest,
     LimitReached,
     Refused,
-    SessionNotFound,
 )
 from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.ids import MessageId
@@ -124,10 +124,9 @@ async def _expand_new(
 
 
 def _check_model(context: CommandContext, session: Session, prompt: Prompt) -> None:
-    """Raises SessionNotFound, or InvalidRequest if no model is selected or configured."""
-    if session.profile is None:
-        raise SessionNotFound(session.id)
-    profile = session.profile
+    """Raises SessionNotFound, SessionIsStored, or InvalidRequest if no model is selected or configured."""
+    profile = check_exists(session).profile
+    assert profile is not None, "an existing session has a profile"
     agent, model = prompt.agent or profile.agent, prompt.model or profile.model
     if context.settings.config.model_of(agent, model) is None:
         raise InvalidRequest("No model: set default_model in fairlead.toml", field="model")

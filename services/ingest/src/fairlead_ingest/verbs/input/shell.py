@@ -3,6 +3,7 @@
 from functools import partial
 
 from fairlead_ingest.command_context import CommandContext, Committed, ContextDep, Events
+from fairlead_ingest.existing_session import check_exists
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.input.message_id import bind_id, check_minted_id
 from fairlead_ingest.verbs.input.prompt import admission_error
@@ -10,7 +11,6 @@ from fairlead_ingest.verbs.input.prompt_quota import find_prompt_quota
 from fairlead_ingest.verbs.profile.restrictions import if_session_allowed
 from fairlead_schema.commands.input import RequestShell, ShellReceipt
 from fairlead_schema.commands.quota import QuotaReached
-from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.ids import MessageId
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -62,8 +62,8 @@ def _decide(
     reached: QuotaReached | None,
     session: Session,
 ) -> Events | ShellRefusal:
-    if session.profile is None:
-        raise SessionNotFound(session.id)
+    profile = check_exists(session).profile
+    assert profile is not None, "an existing session has a profile"
     # An exact retry adds nothing, so its caller gets the receipt whatever the tenant uses.
     if reached is not None and message_id not in session.inbox.admissions:
         raise quota_error(reached)
@@ -72,6 +72,6 @@ def _decide(
         message_id,
         shell_call_id(message_id),
         command.command,
-        context.settings.config.agent_name(session.profile.agent),
+        context.settings.config.agent_name(profile.agent),
         pending_max=context.settings.pending_inputs_max,
     )

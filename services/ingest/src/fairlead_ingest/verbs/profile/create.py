@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from fairlead_ingest.command_context import ContextDep
+from fairlead_ingest.existing_session import check_in_log
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.profile.location import permitted_location
 from fairlead_ingest.verbs.profile.pool import pool_of_new_session
@@ -36,6 +37,7 @@ async def create(context: ContextDep, tenant: TenantParam, command: CreateSessio
     """Create once by id: a repeated create returns the session as it is, whatever it asks for."""
     at = Address(tenant, command.id or ids.session_id())
     known = await context.load_confirmed(at) if command.id else context.assume_new(at)
+    check_in_log(known.state)
     if known.state.profile is not None:
         return describe(context, known.state)
     if (reached := await context.quotas.find_reached_quota(tenant, CREATE_QUOTAS)) is not None:

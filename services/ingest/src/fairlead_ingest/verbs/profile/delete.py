@@ -8,7 +8,7 @@ from fairlead_ingest.unreadable_purge import purge_unreadable
 from fairlead_ingest.verbs.execution.interrupt import interrupt
 from fairlead_ingest.verbs.sessions import change, load
 from fairlead_schema.commands.session import SeqReached, SessionCommand
-from fairlead_schema.errors import Refused, SessionNotFound
+from fairlead_schema.errors import Refused, SessionIsStored, SessionNotFound
 from fairlead_schema.ids import SessionId, TenantId
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
@@ -31,8 +31,9 @@ async def delete(context: ContextDep, tenant: TenantParam, command: SessionComma
     try:
         await _interrupt_children(context, tenant, await context.load(at))
         before, seq = await _purge_readable(context, at)
-    except (RecordError, SessionNotFound) as error:
-        # Of a log that cannot be read nobody knows whether it has a session. It is purged too.
+    except (RecordError, SessionNotFound, SessionIsStored) as error:
+        # Of a log that cannot be read nobody knows whether it has a session. It is purged too, and
+        # so is a stored session: the last word stands behind its marker.
         before, seq = await purge_unreadable(context, at, reason=str(error))
     audit_command("session.purge", tenant, at.session_id)
     await context.nudge_owner(at, before)

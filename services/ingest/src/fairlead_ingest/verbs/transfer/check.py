@@ -2,7 +2,7 @@
 
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.quotas import quota_error
-from fairlead_ingest.replayed_sessions import require_replayable
+from fairlead_ingest.replayed_sessions import marker_of, require_file, require_replayable
 from fairlead_ingest.verbs.profile.pool import check_permitted
 from fairlead_ingest.verbs.profile.restrictions import check_directory_allowed
 from fairlead_ingest.verbs.transfer.replay import require_free_ids
@@ -58,7 +58,15 @@ async def _check_session(
     session = (await context.load_confirmed(at)).state
     seq = session.seq
     if wanted.through > seq:
+        require_file(
+            at.session_id,
+            marker_of(session),
+            through=wanted.through,
+            restores=command.restores,
+        )
         require_replayable(session)
+    if command.restores is not None:
+        return CheckedSession(session_id=at.session_id, seq=seq)
     origin = await context.eventlog.origins.find(at) if seq else None
     target = ReplayTarget(seq, origin)
     # The events are judged when they come. Here only the origin counts.

@@ -13,6 +13,7 @@ from fairlead_ingest.command_context import (
     Committed,
     ContextDep,
 )
+from fairlead_ingest.existing_session import check_in_log
 from fairlead_ingest.quotas import quota_error
 from fairlead_ingest.verbs.profile.restrictions import check_directory_allowed
 from fairlead_ingest.verbs.sessions import change, describe, load
@@ -49,6 +50,7 @@ async def fork(context: ContextDep, tenant: TenantParam, command: ForkSession) -
     if original.is_incomplete or source == at:
         raise Conflict("The session cannot be forked now", source.session_id)
     known = (await context.load_confirmed(at)).state
+    check_in_log(known)
     if known.seq and known.profile is None:
         raise Conflict("The session was purged, and its id is used up", at.session_id)
     if known.seq and not await _is_copy(context, source, at):
@@ -121,7 +123,8 @@ async def _stored_events(
 ) -> list[StoredEvent]:
     found: list[StoredEvent] = []
     async for entry in context.eventlog.shards.session_entries(at, after=0):
-        found += [event for event in stored_events(entry.payload) if event["seq"] <= through]
+        # The seq 0 is that of a marker, which an earlier restore left.
+        found += [event for event in stored_events(entry.payload) if 0 < event["seq"] <= through]
         if found and found[-1]["seq"] == through:
             break
     return found

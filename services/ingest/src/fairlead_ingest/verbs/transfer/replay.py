@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_ingest.command_context import APPEND_TRIES, CommandContext, ContextDep
-from fairlead_ingest.replayed_sessions import ReplayedSession, read_stored
+from fairlead_ingest.replayed_sessions import ReplayedSession, read_stored, require_file
 from fairlead_ingest.verbs.transfer.refusals import replay_conflict, unreadable_events
 from fairlead_schema.commands.transfer import EventsReplayed, ReplayEvents
 from fairlead_schema.errors import InvalidExport, ReplayConflict, ServiceUnavailable
-from fairlead_schema.events import PromptAdmitted, SessionPurged, ShellRequested
+from fairlead_schema.events import PromptAdmitted, ShellRequested
 from fairlead_schema.ids import CommitId, MessageId, is_minted
 from fairlead_schema.record import (
+    ENDS_LOG,
     Commit,
     ImportMark,
     MalformedCommit,
@@ -50,13 +51,17 @@ class ReplayBatch(NamedTuple):
 async def replay(context: ContextDep, tenant: TenantParam, command: ReplayEvents) -> EventsReplayed:
     """Take the new events of a batch, all of them or none. An exact repeat changes nothing.
 
-    Raises InvalidExport and ReplayConflict.
+    Raises InvalidExport, ReplayConflict, SessionIsStored.
     """
     at = Address(tenant, command.session_id)
     batch = _decode_batch(command)
     assumed = context.replayed.assume(at)
     for _ in range(APPEND_TRIES):
         session = assumed or await context.replayed.load(at)
+        if command.through > session.head.seq:
+            require_file(
+                at.session_id, session.marker, through=command.through, restores=command.restores
+            )
         outcome = await _judge(context, at, session, command, batch)
         if assumed is not None:
             assumed = None
@@ -96,7 +101,9 @@ async def _judge(
         if repeated
         else {}
     )
-    origin = await context.eventlog.origins.find(at) if seq else None
+    # What is stored here was here before, whoever replays into it.
+    is_asked = seq > 0 and command.restores is None
+    origin = await context.eventlog.origins.find(at) if is_asked else None
     target = ReplayTarget(seq, origin, stored, session.event_ids)
     return judge_replay(target, batch.stored, origin=command.origin, strict=command.strict)
 
@@ -112,7 +119,9 @@ async def _write(
     """Append the new events as one commit. Raises AppendConflict if another writer was first."""
     if not accepted.new:
         return
-    await bind_message_ids(context, at, admitted_ids(new))
+    if command.restores is None:
+        # The message ids of a stored session stay bound to it, as long as to any other session.
+        await bind_message_ids(context, at, admitted_ids(new))
     id_, mark = commit_id(new[0]), ImportMark(command.through, command.publish)
     payload = encode_import(id_, accepted.new, mark)
     log = context.eventlog.log
@@ -121,7 +130,9 @@ async def _write(
     session.event_ids.update(event.id for event in new)
     context.replayed.keep(at, session)
     if session.head.seq == command.through:
-        audit_command("session.import", at.tenant, at.session_id)
+        session.marker = None
+        verb = "session.import" if command.restores is None else "session.restore"
+        audit_command(verb, at.tenant, at.session_id)
 
 
 def commit_id(first: Recorded) -> CommitId:
@@ -156,7 +167,7 @@ def _decode_batch(command: ReplayEvents) -> ReplayBatch:
         if named not in {None, session_id}:
             reason = f"event {seq} names the session {named}"
             raise InvalidExport("OtherAggregate", reason, session_id=session_id, seq=seq)
-        if isinstance(each.event, SessionPurged) or not 0 < seq <= command.through:
+        if type(each.event) in ENDS_LOG or not 0 < seq <= command.through:
             reason = f"event {seq} cannot be part of an import of {command.through} events"
             raise InvalidExport("Rule", reason, session_id=session_id, seq=seq)
     return ReplayBatch(stored, recorded)

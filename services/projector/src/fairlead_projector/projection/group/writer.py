@@ -20,7 +20,7 @@ from fairlead_projector.projection.batches import is_refused, split_entries
 from fairlead_projector.projection.group.held_shard import HeldShard
 from fairlead_projector.projection.group.repeats import mark_repeats
 from fairlead_projector.projection.log_entries import DecodedEntry
-from fairlead_projector.projection.purge import erase
+from fairlead_projector.projection.purge import erase, erase_stored
 from fairlead_projector.projection.row_changes import BrokenEntry, RowChanges
 from fairlead_projector.projection.store import CheckpointMove, TableStore
 from fairlead_schema import subjects
@@ -104,6 +104,7 @@ class GroupWriter:
         await self.store.write(changes)
         await self._add_dead_letters(held, changes.broken)
         await erase(self.eventlog, changes.purges)
+        await erase_stored(self.eventlog, changes.stores)
         # If the transaction fails after all, the whole cache goes.
         self.store.remember(sessions, changes)
         return len(changes.events)

@@ -4,12 +4,12 @@ INSERT INTO projection.session (
        subpath, agent, model, cost, tokens, created_at, updated_at, archived_at, revert, owner,
        pending, owed, work_requested, wake_at, interrupted, rested, budget_cost, budget_tokens, broken,
        asks, waiting, execution, log_bytes, started_calls, created_by, broken_by,
-       models, children, file_changes, metadata, pool)
+       models, children, file_changes, metadata, pool, stored)
 SELECT tenant, session_id, seq, position, parent_id, project_id, title, directory, workspace_id,
        subpath, agent, model, cost, tokens, created_at, updated_at, archived_at,
        revert, owner, pending, owed, work_requested, wake_at, interrupted, rested, budget_cost,
        budget_tokens, broken, asks, waiting, execution, log_bytes, started_calls,
-       created_by, broken_by, models, children, file_changes, metadata, pool
+       created_by, broken_by, models, children, file_changes, metadata, pool, stored
   FROM jsonb_to_recordset(%(rows)s::jsonb) AS row (
        tenant text, session_id text, seq bigint, position bigint, parent_id text,
        project_id text, title text, directory text, workspace_id text, subpath text, agent text,
@@ -19,7 +19,7 @@ SELECT tenant, session_id, seq, position, parent_id, project_id, title, director
        budget_cost double precision, budget_tokens bigint, broken text, asks integer,
        waiting boolean, execution jsonb, log_bytes bigint, started_calls jsonb,
        created_by text, broken_by text, models jsonb, children jsonb, file_changes jsonb,
-       metadata jsonb, pool text)
+       metadata jsonb, pool text, stored jsonb)
     ON CONFLICT (tenant, session_id) DO UPDATE
    SET seq = excluded.seq,
        position = excluded.position,
@@ -54,4 +54,5 @@ SELECT tenant, session_id, seq, position, parent_id, project_id, title, director
        children = excluded.children,
        file_changes = excluded.file_changes,
        metadata = excluded.metadata,
-       pool = excluded.pool;
+       pool = excluded.pool,
+       stored = excluded.stored;

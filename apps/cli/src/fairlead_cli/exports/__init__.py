@@ -1,0 +1,1 @@
+"""Exported files: verified on this machine, and carried to and from a gateway."""

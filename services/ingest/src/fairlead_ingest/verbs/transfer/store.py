@@ -1,0 +1,42 @@
+"""`session.store`: a file holds the whole session, so that its events leave the log (ADR 0084)."""
+
+from functools import partial
+
+from fairlead_ingest.command_context import CommandContext, ContextDep
+from fairlead_ingest.verbs.sessions import change, sequence_answer
+from fairlead_schema.commands.session import SeqReached
+from fairlead_schema.commands.transfer import StoreSession
+from fairlead_schema.errors import Conflict
+from fairlead_schema.events import SessionStored
+from fairlead_schema.subjects import Address
+from fairlead_service.audit import audit_command
+from fairlead_service.rpc.server import TenantParam
+from fairlead_session.execution import storage
+from fairlead_session.execution.storage import StoreRefused
+
+
+async def store(context: ContextDep, tenant: TenantParam, command: StoreSession) -> SeqReached:
+    """Write the marker behind the last event of the file. The projector then erases what is before it.
+
+    The same file a second time changes nothing. Raises SessionNotFound, SessionIsStored, Conflict.
+    """
+    at = Address(tenant, command.session_id)
+    _require_level(context, at)
+    session = await context.load(at)
+    if session.stored is not None and session.stored.file == command.file:
+        return sequence_answer(session)
+    outcome = await change(context, at, partial(storage.store, file=command.file))
+    if isinstance(outcome, StoreRefused):
+        raise Conflict(f"The session cannot be stored, {outcome.reason}", at.session_id)
+    audit_command("session.store", tenant, at.session_id)
+    return sequence_answer(outcome.session)
+
+
+def _require_level(context: CommandContext, at: Address) -> None:
+    level, needed = context.eventlog.status.current.level, SessionStored.level
+    if level < needed:
+        reason = (
+            f"Stored sessions need level {needed} of the log's format, and {level} is finalised:"
+            " run `fairlead provision --finalise` when no older release will run again"
+        )
+        raise Conflict(reason, at.session_id)
