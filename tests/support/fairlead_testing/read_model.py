@@ -121,6 +121,7 @@ class MemoryReadModel:
             owner=stored.owner,
             broken=stored.broken,
             archived=session.time.archived is not None,
+            stored=session.stored is not None,
             asks=sum(map(len, stored.asks.values())),
             pending=int(stored.asked_for),
             work_requested=stored.asked_for,

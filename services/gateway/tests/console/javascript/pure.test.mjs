@@ -33,7 +33,7 @@ test("the pauses grow, stay bounded and differ", () => {
 });
 
 test("a refusal says what to do next", () => {
-  assert.deepEqual([401, 403, 404, 400, 410, 503].map(afterRefusal), ["sign-in", "forbidden", "gone", "start-again", "start-again", "retry"]);
+  assert.deepEqual([401, 403, 404, 400, 409, 410, 503].map(afterRefusal), ["sign-in", "forbidden", "gone", "start-again", "start-again", "start-again", "retry"]);
 });
 
 test("markdown becomes a tree of plain values", () => {
@@ -120,6 +120,7 @@ test("times, sums and states are words, also with a wrong clock", () => {
   assert.equal(formatAgo(1000, 2000), "now");
   assert.equal(formatAgo(4000, 1000), "now");
   assert.equal(formatAgo(100_000, 0), "in 2 min");
+  assert.equal(stateWords({ state: "stored", code: "stored" }, 0), "Stored");
   assert.equal(stateWords({ state: "retrying", code: "retry-later", wakeAt: 60_000 }, 0), "Retry in 1 min");
 });
 

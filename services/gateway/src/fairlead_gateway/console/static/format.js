@@ -87,6 +87,7 @@ const STATE_WORDS = {
   resting: "Resting",
   idle: "Idle",
   archived: "Archived",
+  stored: "Stored",
   broken: "Broken",
 };
 

@@ -43,10 +43,11 @@ export class SessionStore {
   async start() {
     this.stopped = false;
     try {
-      const [session, page] = await Promise.all([get(sessionPath(this.id)), get(sessionPath(this.id, `/message?limit=${PAGE}`))]);
+      const [session, page] = await Promise.all([get(sessionPath(this.id)), get(sessionPath(this.id, `/message?limit=${PAGE}`)).catch(onlyInFile)]);
       if (this.stopped) return;
       this.info = session.data;
-      await this.begin(page);
+      if (this.info.stored) this.showStored(page);
+      else await this.begin(page);
     } catch (error) {
       if (this.stopped) return;
       this.connection = error.status === 404 ? "gone" : error.status === 403 ? "forbidden" : "waiting";
@@ -77,6 +78,16 @@ export class SessionStore {
     }
     this.onChange(new Set(this.state.items.map((item) => item.id)));
     this.follow();
+  }
+
+  /** The events are in a file: the messages stand here, and nothing new comes. */
+  showStored(page) {
+    this.client?.stop();
+    this.state = fromMessages(this.id, page.data.toReversed(), page.seq ?? 0);
+    this.older = page.data.length === PAGE ? page.cursor.next : null;
+    this.connection = "live";
+    this.ready = true;
+    this.onChange(new Set(this.state.items.map((item) => item.id)));
   }
 
   follow() {
@@ -215,6 +226,11 @@ export class SessionStore {
     return Boolean(this.state.gone) || ["gone", "forbidden"].includes(this.connection);
   }
 
+  /** Whether the events are in a file, so that nobody can write. */
+  isStored() {
+    return Boolean(this.info?.stored);
+  }
+
   /** The log says it, if the page has all of it. */
   isArchived() {
     const whole = this.state.events[0]?.seq === 1 || this.state.profile.archived;
@@ -235,4 +251,10 @@ export class SessionStore {
     if (this.state.rest && this.state.rest.reason !== "parked" && !this.state.inbox.length) return false;
     return this.state.openStep !== null || explained === "running" || explained === "queued" || explained === "waiting";
   }
+}
+
+/** The read models were made again without the file of a stored session: there are no messages to show. */
+function onlyInFile(error) {
+  if (error.tag !== "SessionStoredError") throw error;
+  return { data: [], seq: 0, cursor: {} };
 }

@@ -56,7 +56,7 @@ export function afterRefusal(status) {
   if (status === 401) return "sign-in";
   if (status === 403) return "forbidden";
   if (status === 404) return "gone";
-  if (status === 400 || status === 410) return "start-again";
+  if (status === 400 || status === 409 || status === 410) return "start-again";
   return "retry";
 }
 
@@ -176,7 +176,7 @@ export class StreamClient {
 function failureOutcome(data, handlers) {
   const error = JSON.parse(data);
   if (error._tag === "UnauthorizedError") return "sign-in";
-  if (error._tag === "CursorExpiredError") return "start-again";
+  if (error._tag === "CursorExpiredError" || error._tag === "SessionStoredError") return "start-again";
   if (error.kind === "Unreadable") {
     handlers.broken?.(error.message);
     return "broken";

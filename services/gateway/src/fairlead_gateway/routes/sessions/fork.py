@@ -85,5 +85,6 @@ CHILDREN = Operation(
     respond=_children,
     query=ChildrenQuery,
     answer=SessionPage,
+    serves_stored=True,
     errors=(InvalidCursor, SessionNotFound, ServiceUnavailable),
 )

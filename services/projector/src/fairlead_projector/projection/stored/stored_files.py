@@ -27,17 +27,19 @@ ReadFile: TypeAlias = Callable[[Address, StoredState], Iterable[bytes] | None]
 """The commits of the file that a marker names; None if the file is not there."""
 
 
-class StoredSession(NamedTuple):
+class UnprojectedSession(NamedTuple):
     """A stored session whose messages are not in the read models."""
 
     at: Address
     stored: StoredState
 
 
-async def project_files(dsn: str, eventlog: EventLog, read_file: ReadFile) -> list[StoredSession]:
+async def project_files(
+    dsn: str, eventlog: EventLog, read_file: ReadFile
+) -> list[UnprojectedSession]:
     """Project the files of stored sessions. Returns the sessions whose files are not there."""
     async with await database.connect(dsn) as connection:
-        missing: list[StoredSession] = []
+        missing: list[UnprojectedSession] = []
         for session in await _load_stored(connection):
             payloads = read_file(*session)
             if payloads is None:
@@ -47,11 +49,11 @@ async def project_files(dsn: str, eventlog: EventLog, read_file: ReadFile) -> li
         return missing
 
 
-async def _load_stored(connection: Connection) -> list[StoredSession]:
+async def _load_stored(connection: Connection) -> list[UnprojectedSession]:
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(query("load_stored"))
         return [
-            StoredSession(
+            UnprojectedSession(
                 Address(row["tenant"], row["session_id"]), StoredState.model_validate(row["stored"])
             )
             for row in await cursor.fetchall()

@@ -6,6 +6,7 @@ import { h } from "../dom.js";
 export function closedReason(app, store) {
   if (store.isLost()) return "The session is not there.";
   if (store.connection === "broken") return "The session is broken: nothing can be written to its log.";
+  if (store.isStored()) return storedWords(store);
   if (store.isArchived()) return "The session is archived. Take it out of the archive to go on.";
   return app.may("session:write") ? null : "You may read this session. The scope session:write lets you write.";
 }
@@ -14,6 +15,7 @@ export function closedReason(app, store) {
 export function noticeOf(store, status, working) {
   const { state } = store;
   if (store.isLost()) return null;
+  if (store.isStored()) return { tone: "calm", words: storedWords(store) };
   if (state.compacting) return { tone: "calm", words: "Compacting: earlier messages become a summary…" };
   if (store.isArchived()) return { tone: "calm", words: "The session is archived.", act: "unarchive" };
   if (working) return null;
@@ -31,6 +33,10 @@ export function noticeOf(store, status, working) {
     default:
       return null;
   }
+}
+
+function storedWords(store) {
+  return `The session is stored in the file ${store.info.stored.name}. An operator brings it back: fairlead cold restore ${store.id} --from DIR`;
 }
 
 /** What stands where a transcript would be. */
