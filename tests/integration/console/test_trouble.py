@@ -239,3 +239,22 @@ async def test_an_inbox_that_cannot_be_read_says_so_and_is_read_again(console: C
 
     await expect(page.locator("fl-asks .empty")).to_contain_text("Nothing waits for you")
     await expect(page.locator("fl-asks")).not_to_contain_text("do not answer")
+
+
+async def test_what_was_being_written_is_there_again_after_a_new_sign_in(
+    up: Stack, console: Console
+) -> None:
+    session_id = await up.session()
+    await console.open(session_id)
+    page = console.page
+    await page.fill(".composer textarea", "Half a thought")
+    await console.context.clear_cookies()
+    await page.press(".composer textarea", "Enter")
+    await page.wait_for_url("**/login?next=*")
+
+    await page.fill("input[type=password]", up.up.token or "")
+    await page.click("button[type=submit]")
+
+    await page.wait_for_url(f"**/s/{session_id}")
+    await expect(page.locator(".composer textarea")).to_have_value("Half a thought")
+    assert [e.event.type for e in await up.events(session_id)].count("prompt.admitted") == 0

@@ -15,16 +15,18 @@ export function prose(text) {
     element.append(...blocks(parseMarkdown(text)));
     return element;
   }
-  element.append(...blocks(parseMarkdown(text.slice(0, SHOWN_MAX))));
-  element.append(moreButton(text, (rest) => element.append(longText(rest))));
+  const line = text.lastIndexOf("\n", SHOWN_MAX) + 1;
+  const end = line > SHOWN_MAX / 2 ? line : SHOWN_MAX;
+  element.append(...blocks(parseMarkdown(text.slice(0, end))));
+  element.append(moreButton(text.slice(end), element));
   return element;
 }
 
-function moreButton(text, add) {
-  const more = button(`Show ${(text.length - SHOWN_MAX).toLocaleString("en")} more characters`, {
+function moreButton(rest, place) {
+  const more = button(`Show ${rest.length.toLocaleString("en")} more characters`, {
     class: "link",
     onclick: () => {
-      add(text.slice(SHOWN_MAX));
+      place.append(longText(rest));
       more.remove();
     },
   });
@@ -42,7 +44,7 @@ export function longText(text) {
 export function plain(text) {
   if (text.length <= SHOWN_MAX) return h("pre.plain", text);
   const element = h("div", h("pre.plain", text.slice(0, SHOWN_MAX)));
-  element.append(moreButton(text, (rest) => element.append(longText(rest))));
+  element.append(moreButton(text.slice(SHOWN_MAX), element));
   return element;
 }
 

@@ -15,11 +15,16 @@ import { VirtualList } from "../virtual.js";
 
 const GUESSES = { note: 34, user: 80, system: 40, synthetic: 40, compaction: 40, "agent-switched": 34, "model-switched": 34 };
 
+const WIDE = matchMedia("(min-width: 1000px)");
+
 class SessionView extends HTMLElement {
   /** @type {import("../main.js").App} */
   app;
   /** @type {string[]} */
   params;
+
+  /** Beside the transcript where there is room. A narrow window begins without it. */
+  placeSide = () => this.classList.toggle("side-open", WIDE.matches && localStorage.getItem("fairlead-side") !== "closed");
 
   connectedCallback() {
     this.sessionID = this.params[0];
@@ -55,6 +60,7 @@ class SessionView extends HTMLElement {
     this.build();
     this.listener = () => this.drawHead();
     app.live.addEventListener("sessions", this.listener);
+    WIDE.addEventListener("change", this.placeSide);
     app.live.shownIds = () => [this.sessionID];
     this.store.start();
   }
@@ -62,6 +68,7 @@ class SessionView extends HTMLElement {
   disconnectedCallback() {
     this.store.stop();
     this.app.live.removeEventListener("sessions", this.listener);
+    WIDE.removeEventListener("change", this.placeSide);
     this.app.live.shownIds = undefined;
   }
 
@@ -85,8 +92,8 @@ class SessionView extends HTMLElement {
     fill(this,
       h("div.session-head", h("a.back", { href: "/", "aria-label": "All sessions" }, icon("back")), h("div.grow", this.heading, h("div.line", this.state, this.facts)), this.stopButton, this.resumeButton, this.compactButton, this.sideButton, this.more),
       h("div.session-body", h("div.conversation", this.banner, this.welcome, this.olderNote, h("div.transcript-place", this.list.element, this.jump), this.asksPlace, this.notice, this.composer.element), this.side.element));
-    const wide = matchMedia("(min-width: 1000px)").matches;
-    this.classList.toggle("side-open", wide && localStorage.getItem("fairlead-side") !== "closed");
+    const wide = WIDE.matches;
+    this.placeSide();
     this.composer.grow();
     this.drawWelcome();
     this.drawHead();
