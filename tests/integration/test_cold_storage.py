@@ -272,6 +272,40 @@ async def test_a_tree_leaves_and_comes_back_with_its_outputs(
     assert "\n29999\n30000\n" in (await up.http.get(f"/api/tool-output/{output}")).text
 
 
+async def test_a_rebuild_reads_the_files_and_names_those_that_it_lacks(
+    up: Stack, cold: SessionRequests, tmp_path: Path
+) -> None:
+    session, _before = await spoken_session(up)
+    messages = await up.messages(session)
+    (moved,) = await store_tree(cold, session, tmp_path)
+
+    async def rebuild(*argv: str) -> tuple[str, str]:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "fairlead_cli", "rebuild", *argv, "--json"),
+            *("--state", str(up.up.state.root)),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, error = await process.communicate()
+        assert process.returncode == 0, error
+        return out.decode(), error.decode().replace("\n", " ")
+
+    whole, error = await rebuild("--cold", str(tmp_path))
+    assert moved.file.path.name not in error
+    assert await up.messages(session) == messages
+    less, error = await rebuild()
+    assert moved.file.path.name in error
+    listed = await cold.find(session)
+    assert listed is not None
+    assert listed.stored is not None
+    assert listed.stored.lacks_messages
+    refused = await up.http.get(f"/api/session/{session}/message")
+    assert refused.json()["_tag"] == "SessionStoredError"
+    again, _error = await rebuild("--cold", str(tmp_path))
+    assert whole == again != less
+    assert await up.messages(session) == messages
+
+
 async def test_a_session_at_work_stays_and_old_ones_go_in_one_run(
     up: Stack, cold: SessionRequests, tmp_path: Path
 ) -> None:

@@ -22,10 +22,11 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
-from fairlead_schema.record import Draft, decode
+from fairlead_schema.record import LEVEL_NEWEST, Draft, decode, encode
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.supervise import supervise
+from fairlead_testing.stored import marker, replay_commits
 
 AT = Address("default", "ses_audit")
 NAMES = [f"ses_{number}" for number in range(100)]
@@ -196,3 +197,32 @@ async def test_a_receipt_of_a_purged_session_promises_nothing() -> None:
     [receipt] = await eventlog.receipts.read_after(0)
 
     assert await Auditor(eventlog).check_receipt(receipt) == []
+
+
+async def test_a_session_that_was_stored_and_restored_keeps_the_rules() -> None:
+    """ADR 0084: wherever the auditor begins, and whatever is erased by then."""
+    eventlog = memory_eventlog()
+    await eventlog.status.finalise(LEVEL_NEWEST)
+    entries = await write(eventlog, AT, LIFE)
+    events = [event for entry in entries for event in decode(entry.payload).events]
+    whole, late = Auditor(eventlog), Auditor(eventlog)
+    for entry in entries:
+        assert await whole.add(entry) == []
+    await eventlog.receipts.store(AT, "msg_1", b'{"data":{"id":"msg_1"}}')
+    [receipt] = await eventlog.receipts.read_after(0)
+    head = await eventlog.log.head(AT)
+    draft = (Draft(ids.event_id(), 1, marker(head.seq)),)
+    stored = await eventlog.log.append(AT, ids.commit_id(), draft, after=head)
+
+    assert await Auditor(eventlog).check_receipt(receipt) == []
+    await eventlog.log.erase(AT, before=stored.position)
+    assert await late.check_receipt(receipt) == []
+    head = stored.head
+    for commit in replay_commits(events, size=3):
+        head = (await eventlog.log.restore(AT, commit, encode(commit), after=head)).head
+        assert await late.check_receipt(receipt) == []
+    behind = [entry async for entry in eventlog.shards.session_entries(AT, after=0)]
+    for entry in behind:
+        assert await whole.add(entry) == await late.add(entry) == []
+    for start in range(len(behind)):
+        assert await Auditor(eventlog).add(behind[start]) == []
