@@ -1,8 +1,13 @@
 """Every state of a session has its look in the console, and a way out that a person can take."""
 
+from pathlib import Path
+
 import pytest
 from playwright.async_api import expect
 
+from fairlead_cli.cold.sessions import SessionRequests
+from fairlead_cli.cold.trees import restore_tree, store_tree
+from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_testing.console_browser import WITHOUT_CHROMIUM, Console
 from fairlead_testing.stack import Stack
 
@@ -107,3 +112,31 @@ async def test_an_archived_session_is_found_and_taken_out_again(
     # The list is as it was left.
     await page.click(".back")
     await expect(page.locator(".chip[aria-pressed=true]").first).to_have_text("Archived")
+
+
+async def test_a_stored_session_keeps_its_messages_and_names_its_file(
+    up: Stack, console: Console, tmp_path: Path
+) -> None:
+    """ADR 0084: a page that is open learns it too, and after a restore the session goes on."""
+    session_id = await start(up, "Go [[sim: answer=Kept.]]", title="For the cold")
+    await up.wait_until_rested(session_id)
+    await console.open(session_id)
+    page = console.page
+    await expect(page.locator(".assistant")).to_contain_text("Kept.")
+    connection = AsyncHttpConnection(up.up.http, up.up.token, patience_s=5.0)
+    cold = SessionRequests(connection, wait_s=30)
+
+    (moved,) = await store_tree(cold, session_id, tmp_path)
+
+    await expect(page.locator(".notice")).to_contain_text(moved.file.path.name)
+    await expect(page.locator(".assistant")).to_contain_text("Kept.")
+    await console.keep_picture("stored")
+    await expect(page.locator(".composer textarea")).to_be_disabled()
+    await page.click(".back")
+    row = page.locator(".session-row", has_text="For the cold")
+    await expect(row).to_contain_text("Stored")
+    await restore_tree(cold, session_id, tmp_path)
+    await connection.aclose()
+    await console.open(session_id)
+    await expect(page.locator(".assistant")).to_contain_text("Kept.")
+    await expect(page.locator(".notice")).to_be_hidden()

@@ -158,7 +158,9 @@ export class Live extends EventTarget {
   put(sessions) {
     const changed = sessions.filter((session) => {
       const known = this.sessions.get(session.id);
-      return !known || (!(session.seq < known.seq) && JSON.stringify(known) !== JSON.stringify(session));
+      // The seqs of a session begin again when it is stored.
+      const older = session.seq < known?.seq && Boolean(session.stored) === Boolean(known.stored);
+      return !known || (!older && JSON.stringify(known) !== JSON.stringify(session));
     });
     for (const session of changed) this.sessions.set(session.id, session);
     if (changed.length) this.fire("sessions", changed);
