@@ -22,6 +22,7 @@ from fairlead_cli.embedded.postgres.access import ADMIN, add_password
 from fairlead_cli.embedded.postgres.user import WAYS, choose_user, give_files
 from fairlead_cli.embedded.state_directory import StateDirectory, prepare_state
 from fairlead_cli.errors import StateUnusable
+from fairlead_cli.local_stack.server_programs import find_postgres
 from fairlead_projector.roles import MIGRATOR
 from fairlead_testing.embedded_servers import (
     kill_and_wait,
@@ -189,7 +190,7 @@ def test_a_directory_that_a_namespace_cannot_enter_is_used_as_nobody(tmp_path: P
     place = tmp_path / "foreign"
     place.mkdir(mode=0o700)
     os.chown(place, 1, 1)
-    program = postgres.find_install() / "bin" / "postgres"
+    program = find_postgres() / "bin" / "postgres"
 
     assert choose_user(place, program) == launcher.BECOME_NOBODY
     with pytest.raises(StateUnusable, match="ordinary user"):

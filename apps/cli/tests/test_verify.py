@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from fairlead_cli import commits
 from fairlead_cli.__main__ import main
-from fairlead_cli.commands.stack.verify import LogReport
+from fairlead_cli.audit.log_report import LogReport
 from fairlead_cli.commits import EncodedCommit
 from fairlead_eventlog.errors import ConsumerMissing, LogUnavailable
 from fairlead_eventlog.memory.eventlog import memory_eventlog

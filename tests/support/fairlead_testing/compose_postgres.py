@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from fairlead_cli.embedded.postgres.server import find_install
+from fairlead_cli.local_stack.server_programs import find_postgres
 
 NOBODY = 65534
 PORT = 5432
@@ -19,7 +19,7 @@ class PostgresImage:
     """Postgres on the address of its container. The data directory is its volume."""
 
     def __init__(self, volume: Path, address: str) -> None:
-        self._bin = find_install() / "bin"
+        self._bin = find_postgres() / "bin"
         self._data = volume / "data"
         self._log = volume / "log"
         self._address = address

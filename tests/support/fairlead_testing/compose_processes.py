@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from fairlead_cli.embedded.nats import find_binary
+from fairlead_cli.local_stack.server_programs import find_nats_server
 from fairlead_testing.compose_file import COMPLETED, ComposeService, start_order
 from fairlead_testing.compose_postgres import PostgresImage
 from fairlead_testing.releases import ROOT, THIS, Release
@@ -197,7 +197,7 @@ def command_of(service: ComposeService) -> list[str]:
     if service.package is not None:
         return [sys.executable, "-m", f"fairlead_{service.package}", *service.command]
     assert service.image.startswith("nats:"), f"no process for {service.image}"
-    return [str(find_binary()), *service.command]
+    return [str(find_nats_server()), *service.command]
 
 
 def _sandbox(topology: Topology, container: Container) -> list[str]:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairlead_cli.embedded.nats import find_binary
 from fairlead_cli.embedded.ports import free_port
+from fairlead_cli.local_stack.server_programs import find_nats_server
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_schema.identity.nats_address import NatsAddress
 
@@ -46,7 +46,7 @@ class Server:
             f"{'' if 'max_payload' in self.more else 'max_payload: 8MB'}\n{self.more}\n"
         )
         self.process = subprocess.Popen(
-            [find_binary(), "--config", config],
+            [find_nats_server(), "--config", config],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from fairlead_cli.embedded.nats import find_binary
 from fairlead_cli.embedded.ports import free_ports
+from fairlead_cli.local_stack.server_programs import find_nats_server
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import ServerRefusal
@@ -53,7 +53,7 @@ class ClusterNode:
         path.write_text(self.config)
         with (self.directory / "nats.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [find_binary(), "--config", path], stdout=log, stderr=log
+                [find_nats_server(), "--config", path], stdout=log, stderr=log
             )
 
     def kill(self) -> None:

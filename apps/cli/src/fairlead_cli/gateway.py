@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
+from fairlead_cli.command_line.module_loader import load_http
 from fairlead_cli.errors import (
     AccessRefused,
     CommandError,
@@ -68,6 +69,7 @@ def run_with_connection(
 
 def gateway_of(args: argparse.Namespace) -> Gateway:
     """The gateway that the arguments name. Raises UsageError."""
+    load_http()
     gateway = find_gateway(args.http, args.token, state=args.state)
     try:
         check_address(gateway.url)

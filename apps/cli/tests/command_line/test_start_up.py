@@ -35,6 +35,7 @@ TO_A_GATEWAY = [
     ["prompt", "hi"],
     ["cost"],
     ["tail", SESSION],
+    ["export", SESSION, "--output", "/dev/null"],
     ["shell", SESSION, "ls"],
     ["explain", SESSION],
     ["inbox", SESSION],
@@ -49,6 +50,34 @@ TO_A_GATEWAY = [
     ["quota"],
     ["top", "--json"],
 ]
+NO_CONFIG = ["--config", "/nowhere/fairlead.toml"]
+BEFORE_THEIR_WORK = [
+    ["up", *NO_CONFIG],
+    ["models", *NO_CONFIG],
+    ["token", "list", *NO_CONFIG],
+    ["secrets", "/nowhere", *NO_CONFIG],
+    ["provision", *NO_CONFIG],
+    ["provision", "--nats-auth", "/nowhere", *NO_CONFIG],
+    ["migrate", *NO_CONFIG],
+    ["migrate", "--create-roles"],
+    ["rebuild", *NO_CONFIG],
+    ["verify", *NO_CONFIG],
+    ["verify", "/nowhere"],
+    ["audit", *NO_CONFIG],
+    ["backup", "/nowhere", *NO_CONFIG],
+    ["restore", "/nowhere"],
+    ["purge", SESSION, *NO_CONFIG],
+    ["pool", "list", *NO_CONFIG],
+    ["pool", "drain", "a", *NO_CONFIG],
+    ["quota", "--tenant", "a", *NO_CONFIG],
+    ["capacity", "--agents", "1"],
+    ["bench", "nothing"],
+]
+SERVERS = FAR - {"fairlead_eventlog", "fairlead_service.config.configuration"} | {
+    *("cryptography", "fairlead_eventlog.jetstream", "fairlead_projector", "h2", "nacl"),
+    *("prometheus_client", "uvicorn"),
+}
+"""What only speaks to servers, or is one."""
 PROGRAM = """
 import sys
 from fairlead_cli.__main__ import main
@@ -103,9 +132,41 @@ def test_a_command_that_speaks_to_a_gateway_loads_no_server_and_no_other_command
     assert "fairlead_client" in modules
     assert modules & FAR == set()
     assert not [name for name in modules if name.startswith(UNUSED)]
+    assert "h2" not in modules
     commands = {name for name in modules if name.startswith("fairlead_cli.commands.")}
     module = f"fairlead_cli.commands.{COMMANDS[arguments[0]].module}"
     assert commands == {module, module.rpartition(".")[0]}
+
+
+@pytest.mark.parametrize("arguments", BEFORE_THEIR_WORK, ids=" ".join)
+def test_a_command_of_operators_reads_arguments_and_settings_before_it_loads_servers(
+    arguments: list[str],
+) -> None:
+    """A wrong file or argument is said in the time of a light command."""
+    assert loaded(*arguments) & SERVERS == set()
+
+
+def test_the_doctor_looks_at_this_machine_before_it_loads_servers() -> None:
+    program = "import sys, fairlead_cli.commands.stack.doctor; print('loaded:', *sys.modules)"
+    process = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+
+    assert set(process.stdout.split()) & SERVERS == set()
+
+
+def test_http_2_can_be_used_although_it_is_not_loaded_at_first() -> None:
+    program = """
+import sys
+from fairlead_cli.command_line.module_loader import load_http
+load_http()
+assert "h2" not in sys.modules
+import httpx
+httpx.Client(http2=True)
+from httpcore._sync.http2 import HTTP2Connection
+HTTP2Connection(None, None)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_the_screen_of_a_session_opens_without_the_libraries_of_markdown() -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.command_line.argument_parser import parse
-from fairlead_cli.commands.stack.up import build_plan, describe_choice, describe_model
+from fairlead_cli.commands.stack.up import build_plan, describe_choice
 from fairlead_cli.embedded.configuration import choose_config
 from fairlead_cli.embedded.service_environment import service_environment
-from fairlead_cli.embedded.stack import StackPlan
 from fairlead_cli.first_use.found_provider import find_keys
+from fairlead_cli.local_stack.foreground_stack import describe_model
+from fairlead_cli.local_stack.stack_plan import StackPlan
 from fairlead_cli.service_names import SERVICES
 from fairlead_service.config.configuration import Config
 

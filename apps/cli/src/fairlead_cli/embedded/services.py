@@ -24,13 +24,12 @@ from fairlead_cli.embedded.service_environment import (
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import Prepare, SupervisedProcess
 from fairlead_cli.errors import UsageError
-from fairlead_cli.service_names import SCALABLE, SERVICES
+from fairlead_cli.service_names import SCALABLE, SERVICES, SOLO
 from fairlead_cli.solo.settings_variable import SETTINGS_VARIABLE
 from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules, worker_identity
 from fairlead_service.config.section import join_directories
 from fairlead_service.config.variables import PREFIX
 
-SOLO: Final = "solo"
 """The name of the process that has all services."""
 SCALE_MAX: Final = 64
 PROBE_TIMEOUT_S: Final = 2.0

@@ -3,7 +3,6 @@
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,33 +26,9 @@ from fairlead_cli.embedded.supervisor import (
     wait_all_ready,
 )
 from fairlead_cli.errors import UsageError
-from fairlead_cli.first_use.found_provider import FoundProvider
+from fairlead_cli.local_stack.stack_plan import StackPlan
+from fairlead_cli.service_names import SOLO
 from fairlead_projector.roles import MIGRATOR
-
-
-@dataclass(frozen=True, slots=True)
-class StackPlan:
-    """What to run, and where."""
-
-    state: Path
-    scale: Mapping[str, int] = field(default_factory=dict)
-    sim: bool = False
-    relaxed: bool = False
-    # True: all services in one process.
-    solo: bool = False
-    nats_nodes: int = 1
-    config: Path | None = None
-    # The provider to use where no file is given.
-    found: FoundProvider | None = None
-    # None: the port of the configuration. 0: any free port.
-    port: int | None = None
-    # True: everybody on this machine may call, without a key.
-    open: bool = False
-    # Variables for the gateway alone, such as its limits.
-    gateway: Mapping[str, str] = field(default_factory=dict)
-    cwd: Path = field(default_factory=Path.cwd)
-    # None: a fork server of its own.
-    forks: ForkClient | None = None
 
 
 class Stack:
@@ -190,9 +165,7 @@ class Stack:
         self._services += ports
         await run_together(process.start() for process in self._services)
         await wait_all_ready(self._services, self._progress)
-        return next(
-            port for process, port in ports.items() if process.name in {"gateway", services.SOLO}
-        )
+        return next(port for process, port in ports.items() if process.name in {"gateway", SOLO})
 
     def _plan_services(
         self, context: services.ServiceContext, forks: ForkClient

@@ -3,11 +3,11 @@
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from fairlead_cli.errors import CommandError
 from fairlead_cli.first_use.found_provider import FoundProvider
+from fairlead_cli.first_use.trial_answer import TrialAnswer, TrialFailed
 from fairlead_llm.http import stream
 from fairlead_llm.transport import clients
 from fairlead_runner.turn.model_target import (
@@ -16,7 +16,7 @@ from fairlead_runner.turn.model_target import (
     provider_endpoint,
     provider_transport,
 )
-from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.catalog import ModelRef
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
@@ -34,20 +34,6 @@ OUTPUT_TOKENS_MAX: Final = 256
 CONNECT_S: Final = 10.0
 ANSWER_S: Final = 60.0
 MESSAGE_LENGTH_MAX: Final = 300
-
-
-@dataclass(frozen=True, slots=True)
-class TrialAnswer:
-    """What the model said, what it cost in USD, and how long it took."""
-
-    text: str
-    used: Tokens
-    cost: float
-    took_s: float
-
-
-class TrialFailed(CommandError):
-    """The call did not end with an answer. The message says what to correct."""
 
 
 async def call_once(config: Config, found: FoundProvider, ref: ModelRef) -> TrialAnswer:

@@ -35,6 +35,8 @@ from fairlead_eventlog.streams import (
 )
 from fairlead_schema.subjects import SHARDS
 
+CHUNK_BYTES: Final = 256 * 1024
+"""The size of a piece in which a server sends and takes a stream."""
 LOGS: Final = tuple(log_stream(shard) for shard in range(SHARDS))
 
 BEFORE_LOG: Final = (

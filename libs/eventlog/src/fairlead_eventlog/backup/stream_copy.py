@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import orjson
 
+from fairlead_eventlog.backup.copy_order import CHUNK_BYTES
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.thin.frames import DESCRIPTION, STATUS, InboundMessage
 
-CHUNK_BYTES: Final = 256 * 1024
 # The server gives up after five seconds without an acknowledgement, and so do we without a chunk.
 CHUNK_WAIT_S: Final = 30.0
 # The server unpacks and indexes all messages before it answers the last chunk.

@@ -6,11 +6,10 @@ import os
 from pathlib import Path
 
 from fairlead_cli.addresses import effective_config
+from fairlead_cli.command_line.module_loader import keep_modules
 from fairlead_cli.embedded.state_directory import load_addresses
 from fairlead_cli.errors import UsageError
 from fairlead_cli.json_output import print_json
-from fairlead_cli.pools.drain import DrainReport, PoolDrain
-from fairlead_cli.pools.overview import read_pools
 from fairlead_cli.terminal import stderr_console, stdout_console, table
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.pool_rules import PoolRules
@@ -33,6 +32,8 @@ def _rules(args: argparse.Namespace, config: Config) -> PoolRules:
 
 
 def _list(args: argparse.Namespace, config: Config, pools: PoolRules) -> int:
+    with keep_modules():
+        from fairlead_cli.pools.overview import read_pools  # noqa: PLC0415
     states = asyncio.run(read_pools(config, pools))
     if args.json:
         for state in states:
@@ -57,28 +58,17 @@ def _drain(args: argparse.Namespace, config: Config, pools: PoolRules) -> int:
     def show(at: Address, pool: str) -> None:
         _show(args, at, "pool", pool)
 
+    with keep_modules():
+        from fairlead_cli.pools.drain import PoolDrain  # noqa: PLC0415
+        from fairlead_cli.pools.drain_progress import DrainProgress  # noqa: PLC0415
     drain = PoolDrain(config, pools, args.name, args.to, now=args.now)
-    report = asyncio.run(drain.run(args.wait, show, None if args.json else _Progress()))
+    report = asyncio.run(drain.run(args.wait, show, None if args.json else DrainProgress()))
     left = report.busy | report.refused
     for at, reason in left.items():
         _show(args, at, "left", reason)
     if not args.json:
         stderr_console().print(f"{len(report.moved)} moved, {len(left)} left", style="dim")
     return 1 if left else 0
-
-
-class _Progress:
-    """A line when the numbers have changed."""
-
-    def __init__(self) -> None:
-        self._shown = (0, 0)
-
-    def __call__(self, report: DrainReport, left_s: float) -> None:
-        numbers = (len(report.moved), len(report.busy))
-        if numbers != self._shown:
-            self._shown = numbers
-            line = f"{numbers[0]} moved, {numbers[1]} still work; {left_s:.0f} s left"
-            stderr_console().print(line, style="dim")
 
 
 def _show(args: argparse.Namespace, at: Address, name: str, value: str) -> None:

@@ -5,14 +5,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from fairlead_cli.command_line.module_loader import keep_modules
 from fairlead_cli.errors import CommandError, UsageError
-from fairlead_cli.exports.export_file import verify_file
 from fairlead_cli.exports.transfer_requests import download_export
 from fairlead_cli.gateway import run_with_connection
 from fairlead_cli.outcome import report
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.prompt_input import session_id_of
-from fairlead_session.transfer.verification import ExportSummary
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,25 +21,26 @@ def run(args: argparse.Namespace) -> int:
         _download(args, sys.stdout.buffer.write)
         return 0
     path = Path(args.output or f"{args.session or 'tenant'}.fairlead.jsonl")
-    summary = _write(args, path)
-    count, events = len(summary.sessions), sum(each.seq for each in summary.sessions.values())
+    count, events = _write(args, path)
     note = f"{path}: {count} sessions, {events} events, verified"
     return report(args, note, file=str(path), sessions=count, events=events)
 
 
-def _write(args: argparse.Namespace, path: Path) -> ExportSummary:
-    """Write the file beside its place, verify it, and then move it there."""
+def _write(args: argparse.Namespace, path: Path) -> tuple[int, int]:
+    """Write the file beside its place, verify it, and then move it there. The number of sessions and events."""
     part = path.with_name(f"{path.name}.part")
     try:
         with part.open("wb") as file:
             _download(args, file.write)
-        summary = verify_file(part)
+        with keep_modules():
+            from fairlead_cli.exports.export_file import verify_file  # noqa: PLC0415
+        sessions = verify_file(part).sessions.values()
         part.replace(path)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from error
     finally:
         part.unlink(missing_ok=True)
-    return summary
+    return len(sessions), sum(session.seq for session in sessions)
 
 
 def _download(args: argparse.Namespace, write: Callable[[bytes], object]) -> None:

@@ -16,9 +16,10 @@ from rich.markup import escape
 
 from fairlead_cli.commands.session.tail import summarise_data
 from fairlead_cli.embedded.running_stack import RunningStack
-from fairlead_cli.embedded.stack import Stack, StackPlan
+from fairlead_cli.embedded.stack import Stack
 from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import open_client
+from fairlead_cli.local_stack.stack_plan import StackPlan
 from fairlead_cli.prompts.answer import follow_answer
 from fairlead_cli.prompts.answer_printer import AnswerPrinter
 from fairlead_cli.terminal import ConsoleLogHandler, shorten, stdout_console, table

@@ -10,11 +10,12 @@ from typing import Final
 
 from rich.markup import escape
 
+from fairlead_cli.command_line.module_loader import keep_modules, load_http
 from fairlead_cli.errors import CommandError, UsageError
 from fairlead_cli.first_use.config_text import commented_text
 from fairlead_cli.first_use.found_provider import FoundProvider, find_keys, provider_address
 from fairlead_cli.first_use.local_servers import find_servers
-from fairlead_cli.first_use.trial_call import TrialAnswer, TrialFailed, call_once
+from fairlead_cli.first_use.trial_answer import TrialAnswer, TrialFailed
 from fairlead_cli.json_output import print_json
 from fairlead_cli.options.stack import CONFIG_FILE
 from fairlead_cli.terminal import shorten, stderr_console, stdout_console
@@ -34,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(
             f"{file} exists already: --force replaces it, --config FILE writes another file"
         )
+    load_http()
     found = choose_provider(args, (*find_keys(os.environ), *find_servers(os.environ)))
     model = choose_model(found, args.model)
     out.print(f"[dim]found[/]  {found.preset.label}: {escape(found.origin)}", soft_wrap=True)
@@ -122,6 +124,8 @@ def _ask(found: tuple[FoundProvider, ...]) -> FoundProvider:
 
 
 def _try(config: Config, found: FoundProvider, ref: ModelRef) -> TrialAnswer:
+    with keep_modules():
+        from fairlead_cli.first_use.trial_call import call_once  # noqa: PLC0415
     try:
         return asyncio.run(call_once(config, found, ref))
     except TrialFailed as error:

