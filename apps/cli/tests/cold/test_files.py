@@ -112,3 +112,20 @@ def test_a_file_is_read_as_text_without_a_server(
     written.path.write_bytes(b"".join(LINES[:-1]))
     assert main(["cold", "verify", str(tmp_path), "--json"]) == 1
     assert "Truncated" in capsys.readouterr().out
+
+
+async def test_two_processes_with_one_id_write_two_files(tmp_path: Path) -> None:
+    """In containers every process may have the id 1, and they share the directory."""
+    others = export_lines({PARENT: parent_life()[:-1]}, scope="session")
+    slow: list[ColdFile] = []
+
+    async def write_slowly(file: BinaryIO) -> None:
+        file.writelines(others[:5])
+        slow.append(await write_parent(tmp_path))
+        file.writelines(others[5:])
+
+    written = await write_file(tmp_path, PARENT, write_slowly)
+
+    for one in (written, *slow):
+        assert open_file(tmp_path, PARENT, one.stored) == one
+    assert count_files(tmp_path) == 2

@@ -4,6 +4,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO, Final, NamedTuple
 
 from pydantic import ValidationError
@@ -58,7 +59,8 @@ async def write_file(directory: Path, session_id: SessionId, write: WriteExport)
 
     Raises CommandError. A file that cannot be completed is removed.
     """
-    part = directory / f".{session_id}.{os.getpid()}.part"
+    # Processes of several containers have the same id, and may share the directory.
+    part = directory / f".{session_id}.{token_hex(8)}.part"
     try:
         with _create(part) as file:
             await write(file)
@@ -155,7 +157,7 @@ def _peek(path: Path) -> ListedFile | None:
 
 def _create(path: Path) -> BinaryIO:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("wb")
+    return path.open("xb")
 
 
 def _rename(part: Path, path: Path) -> None:

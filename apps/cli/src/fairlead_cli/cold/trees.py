@@ -71,9 +71,13 @@ async def _store(requests: SessionRequests, session_id: SessionId, directory: Pa
     )
     try:
         await requests.store(session_id, file)
-    except (Conflict, SessionIsStored):
+    except Conflict:
         # Ingest has refused the file, so no marker names it. After any other error one may.
         file.path.unlink(missing_ok=True)
+        raise
+    except SessionIsStored as stored:
+        if stored.body.resource != file.path.name:
+            file.path.unlink(missing_ok=True)
         raise
     return file
 
