@@ -1,5 +1,6 @@
 """`session.store` and restores: a stored session takes nothing but its own file or a purge."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -33,6 +34,7 @@ from fairlead_schema.commands.transfer import (
 )
 from fairlead_schema.errors import (
     Conflict,
+    InvalidRequest,
     Refused,
     ServiceUnavailable,
     SessionIsStored,
@@ -240,9 +242,25 @@ async def test_a_session_that_moved_or_works_is_not_stored(context: CommandConte
     assert len(await stored_json(context.eventlog)) == 4
 
 
+@pytest.mark.usefixtures("log")
+async def test_two_ingests_that_get_the_same_store_both_say_that_it_is_done(
+    context: CommandContext,
+) -> None:
+    """A gateway repeats a slow command at other ingests. A refusal would let the command drop its file."""
+    await write(context)
+    others = [CommandContext(context.eventlog, settings()) for _ in range(3)]
+    command = StoreSession(session_id="ses_1", file=stored_file(3))
+
+    answers = await asyncio.gather(*(store(each, "default", command) for each in others))
+
+    assert [answer.seq for answer in answers] == [0, 0, 0]
+    stored = await stored_json(context.eventlog)
+    assert [event["type"] for event in stored].count("session.stored") == 1
+
+
 async def test_a_marker_waits_until_the_upgrade_is_finalised(context: CommandContext) -> None:
     """A13: an older release could not go on behind it."""
     await write(context, 2)
 
-    with pytest.raises(Conflict, match="provision --finalise"):
+    with pytest.raises(InvalidRequest, match="provision --finalise"):
         await store(context, "default", StoreSession(session_id="ses_1", file=stored_file(2)))

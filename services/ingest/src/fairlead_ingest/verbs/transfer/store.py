@@ -6,7 +6,7 @@ from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.verbs.sessions import change, sequence_answer
 from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.commands.transfer import StoreSession
-from fairlead_schema.errors import Conflict
+from fairlead_schema.errors import Conflict, InvalidRequest, SessionIsStored
 from fairlead_schema.events import SessionStored
 from fairlead_schema.subjects import Address
 from fairlead_service.audit import audit_command
@@ -18,25 +18,31 @@ from fairlead_session.execution.storage import StoreRefused
 async def store(context: ContextDep, tenant: TenantParam, command: StoreSession) -> SeqReached:
     """Write the marker behind the last event of the file. The projector then erases what is before it.
 
-    The same file a second time changes nothing. Raises SessionNotFound, SessionIsStored, Conflict.
+    The same file a second time changes nothing. Raises SessionNotFound, SessionIsStored, Conflict,
+    and InvalidRequest before the level is finalised.
     """
     at = Address(tenant, command.session_id)
-    _require_level(context, at)
-    session = await context.load(at)
-    if session.stored is not None and session.stored.file == command.file:
+    _require_level(context)
+    try:
+        outcome = await change(context, at, partial(storage.store, file=command.file))
+    except SessionIsStored:
+        # Perhaps by this very command: a gateway repeats a slow one at another ingest.
+        session = (await context.load_confirmed(at)).state
+        if session.stored is None or session.stored.file != command.file:
+            raise
         return sequence_answer(session)
-    outcome = await change(context, at, partial(storage.store, file=command.file))
     if isinstance(outcome, StoreRefused):
         raise Conflict(f"The session cannot be stored, {outcome.reason}", at.session_id)
     audit_command("session.store", tenant, at.session_id)
     return sequence_answer(outcome.session)
 
 
-def _require_level(context: CommandContext, at: Address) -> None:
+def _require_level(context: CommandContext) -> None:
+    """A Conflict would say that no marker names the file, and another ingest may know a newer level."""
     level, needed = context.eventlog.status.current.level, SessionStored.level
     if level < needed:
         reason = (
             f"Stored sessions need level {needed} of the log's format, and {level} is finalised:"
             " run `fairlead provision --finalise` when no older release will run again"
         )
-        raise Conflict(reason, at.session_id)
+        raise InvalidRequest(reason, kind="Level")
