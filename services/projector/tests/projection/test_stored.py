@@ -45,7 +45,9 @@ TURN = (
 )
 SEQ = 1 + len(TURN)
 SESSION = "SELECT session_id, seq, position, title, cost, stored, log_bytes FROM projection.session"
-TOTALS = "SELECT sessions, cost, tokens, pending, log_bytes FROM projection.tenant_total"
+TOTALS = (
+    "SELECT sessions, cost, tokens, pending, log_bytes FROM projection.tenant_total ORDER BY shard"
+)
 ROWS = "SELECT seq, message_id FROM projection.session_message ORDER BY seq"
 
 

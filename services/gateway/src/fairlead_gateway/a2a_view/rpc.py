@@ -43,6 +43,7 @@ from fairlead_schema.errors import (
     PayloadTooLarge,
     PermissionNotFound,
     QuestionNotFound,
+    SessionIsStored,
     SessionNotFound,
 )
 
@@ -55,6 +56,7 @@ _CALLERS_MISTAKE: Final = (
     PayloadTooLarge,
     PermissionNotFound,
     QuestionNotFound,
+    SessionIsStored,
     SessionNotFound,
 )
 _VERSION: Final = "a2a-version"

@@ -29,13 +29,18 @@ async def erase(eventlog: EventLog, purges: Mapping[Address, int]) -> None:
 async def erase_stored(eventlog: EventLog, stores: Mapping[Address, int]) -> None:
     """Erase the log before each marker, and what the file of the session has too.
 
-    Behind a marker that was read before there may be a restored session, whose outputs stay.
+    The log goes last, so that a marker that comes first in it needs nothing more: a rebuild reads it
+    again, and the session may be back. A replica that lags may still show an erased log. The leader
+    then tells whether something follows the marker, and outputs of a restored session stay.
     """
     for at, position in stores.items():
+        first = (await eventlog.log.read_entries(at, after=0, limit=1)).entries
+        if first and first[0].position == position:
+            continue
         if await eventlog.log.last_commit_position(at) == position:
             await _remove_objects(eventlog, at)
-        await eventlog.log.erase(at, before=position)
         await eventlog.snapshots.remove(at)
+        await eventlog.log.erase(at, before=position)
         metrics.STORED.inc()
         log.info("session stored: its log is in a file", extra={"session_id": at.session_id})
 
