@@ -257,9 +257,19 @@ async def test_a_tree_leaves_and_comes_back_with_its_outputs(
     await up.until(session, "step.ended", count=4)
     log = await up.wait_until_rested(session)
     (below,) = [event.event.session_id for event in log if isinstance(event.event, ChildFinished)]
-    events = {id_: await end_of(up, id_) for id_ in (session, below)}
     with pytest.raises(CommandError, match="goes with it"):
         await store_tree(cold, below, tmp_path)
+
+    waiting = {"sessionID": below, "prompt": {"text": "Later"}, "resume": False}
+    receipt = (await up.ask("session.prompt", waiting))["data"]
+    assert await cold.find(below)  # The read models have the prompt now.
+    with pytest.raises(Conflict, match=below):
+        await store_tree(cold, session, tmp_path)
+    assert names(tmp_path) == []
+    cancelled = {"sessionID": below, "messageID": receipt["id"]}
+    assert "error" not in await up.ask("session.cancel", cancelled)
+    assert await cold.find(below)
+    events = {id_: await end_of(up, id_) for id_ in (session, below)}
 
     moved = await store_tree(cold, session, tmp_path)
     files = {one.session_id: verify_file(one.file.path).sessions[one.session_id] for one in moved}
@@ -324,7 +334,7 @@ async def test_a_session_at_work_stays_and_old_ones_go_in_one_run(
     assert (code, len(chosen) > 1) == (0, True)
     code, lines, error = await fairlead(up, "store", "--older-than", "0d", "--to", str(tmp_path))
     assert code == 0, error
-    assert [line["session"] for line in lines if "left" in line] == [busy]
+    assert [line["session"] for line in lines if line["state"] == "left"] == [busy]
     stored = {line["session"] for line in lines if line.get("state") == "stored"}
     assert len(names(tmp_path, ".fairlead.jsonl")) == len(stored) > 0
     listed = (await fairlead_local("list", str(tmp_path)))[1]

@@ -10,6 +10,7 @@ from fairlead_cli.errors import CommandError
 from fairlead_cli.exports.transfer_requests import download_export, upload_export
 from fairlead_client.answers.answer_models import data_of
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_schema.commands.session_status import SessionOverview
 from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.ids import SessionId
 from fairlead_schema.session_info import SessionInfo
@@ -57,17 +58,34 @@ class SessionRequests:
 
     async def roots(self, *, before: int) -> AsyncIterator[SessionInfo]:
         """The sessions in the log that nobody has changed since a time, without sub-agents, oldest first."""
-        params = {"limit": str(PAGE), "order": "asc", "roots": "true", "archived": "true"}
+        async for session in self._list({"order": "asc", "roots": "true"}):
+            if session.time.created >= before:
+                return
+            if session.time.updated < before and session.stored is None:
+                yield session
+
+    async def find_busy_child(self, root: SessionId) -> SessionOverview | None:
+        """A session below another one that has something open, as far as the read models know."""
+        waiting = [root]
+        while waiting:
+            async for child in self._list({"parentID": waiting.pop()}):
+                status = child.status
+                if child.stored is None and (status.owner or status.pending or status.asks):
+                    return child
+                waiting.append(child.id)
+        return None
+
+    async def _list(self, filters: dict[str, str]) -> AsyncIterator[SessionOverview]:
+        """The sessions that a filter names, archived ones too."""
+        params = {"limit": str(PAGE), "archived": "true", **filters}
         while True:
             answer = await self._connection.request(
-                "GET", "/api/session", is_repeatable=True, params=params
+                "GET", "/api/session/overview", is_repeatable=True, params=params
             )
-            sessions = [SessionInfo.model_validate(one) for one in answer["data"]]
-            for session in sessions:
-                if session.time.updated < before and session.stored is None:
-                    yield session
+            for one in answer["data"]:
+                yield SessionOverview.model_validate(one)
             cursor = answer["cursor"].get("next")
-            if not sessions or cursor is None or sessions[-1].time.created >= before:
+            if not answer["data"] or cursor is None:
                 return
             params = {"limit": str(PAGE), "cursor": cursor}
 

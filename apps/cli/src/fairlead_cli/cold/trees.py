@@ -83,10 +83,16 @@ async def _store(requests: SessionRequests, session_id: SessionId, directory: Pa
 
 
 async def _require_root(requests: SessionRequests, session_id: SessionId) -> None:
-    """Refuse a sub-agent whose parent may still ask it. Raises CommandError, SessionNotFound."""
+    """Refuse a tree in which something is open, and a sub-agent whose parent may still ask it.
+
+    The log decides about each session. This look comes first, so that no tree leaves in part.
+    """
     session = await requests.find(session_id)
     if session is None:
         raise SessionNotFound(session_id)
+    if session.stored is None and (busy := await requests.find_busy_child(session_id)):
+        reason = f"The session cannot be stored, its sub-agent {busy.id} works or waits"
+        raise Conflict(reason, session_id)
     parent = None if session.parent_id is None else await requests.find(session.parent_id)
     if parent is not None and parent.stored is None:
         raise CommandError(

@@ -49,7 +49,13 @@ def _store(args: argparse.Namespace) -> int:
             except Conflict as refusal:
                 if args.session is not None:
                     raise
-                _say(args, f"{root} stays: {refusal}", session=root, left=str(refusal))
+                _say(
+                    args,
+                    f"{root} stays: {refusal}",
+                    session=root,
+                    state="left",
+                    reason=str(refusal),
+                )
                 continue
             for one in moved:
                 _tell(args, one, "stored" if one.moved else "was stored already")
