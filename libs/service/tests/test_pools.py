@@ -49,7 +49,7 @@ def test_a_link_leads_to_the_pool_of_its_place(tmp_path: Path) -> None:
         ('[[pool]]\nname = "a"\ndirectories = ["x"]', "no absolute path"),
         ('[[pool]]\nname = "a"\ndirectories = []', "an empty list matches nothing"),
         ('[[pool]]\nname = "a"\ntenants = []', "an empty list matches nothing"),
-        ('[[pool]]\nname = "a"\ndirectory = "/x"', "Extra inputs"),
+        ('[[pool]]\nname = "a"\ndirectory = "/x"', "no such setting"),
         ('[[pool]]\nname = "a"\n[[pool]]\nname = "b"', "rule 2 (b) is never used: rule 1 (a)"),
         (
             '[[pool]]\nname = "a"\ndirectories = ["/x"]\n[tools]\npool = "c"',

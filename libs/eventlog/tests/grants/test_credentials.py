@@ -74,6 +74,7 @@ async def test_a_key_file_that_cannot_be_used_is_named_and_never_shown(
         await missing_streams(NatsAddress(guarded_server.url, nkey_file=str(path)))
 
     assert "nats.nkey_file" in str(error.value)
+    assert "`fairlead secrets`" in str(error.value), "the cure"
     assert SECRET not in repr(error.value)
 
 

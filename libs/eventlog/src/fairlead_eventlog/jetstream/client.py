@@ -31,6 +31,7 @@ REASONS_MAX: Final = 8
 SLOW_REPORT_S: Final = 10.0
 REFUSED: Final = "authorization violation"
 UNTRUSTED: Final = "certificate verify failed"
+GIVE_KEY: Final = "give this process its own key of this deployment (`fairlead secrets` makes them)"
 RENEW: Final = "renew it with `fairlead secrets`, and reload the nats-servers"
 
 Callback: TypeAlias = Callable[[], Awaitable[None]]
@@ -200,7 +201,8 @@ def _tls(address: NatsAddress) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=address.tls_ca)
     except OSError as error:
-        raise CredentialsUnusable("nats.tls_ca", str(address.tls_ca), str(error)) from error
+        reason = f"{error}; name the ca.crt that `fairlead secrets` made"
+        raise CredentialsUnusable("nats.tls_ca", str(address.tls_ca), reason) from error
     if address.tls_cert is not None:
         try:
             context.load_cert_chain(address.tls_cert, address.tls_key)
@@ -219,7 +221,8 @@ def _public_key(nkey_file: str) -> str:
         pair.wipe()
     except OSError as error:
         reason = error.strerror or "unreadable"
-        raise CredentialsUnusable("nats.nkey_file", nkey_file, reason) from error
+        raise CredentialsUnusable("nats.nkey_file", nkey_file, f"{reason}; {GIVE_KEY}") from error
     except (nkeys.NkeysError, ValueError):
-        raise CredentialsUnusable("nats.nkey_file", nkey_file, "not an nkey seed") from None
+        reason = f"not an nkey seed; {GIVE_KEY}"
+        raise CredentialsUnusable("nats.nkey_file", nkey_file, reason) from None
     return public.decode()

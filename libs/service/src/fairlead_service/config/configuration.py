@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Final, Self, TypeAlias
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
@@ -61,6 +61,9 @@ class ConfigError(Exception):
         self.origin = origin
         self.key = key
         self.reason = reason
+
+
+UNKNOWN_SETTING: Final = "this release has no such setting: correct its name, or remove it"
 
 
 class Config(Section):
@@ -300,7 +303,8 @@ def load(path: Path | None, env: Mapping[str, str]) -> Config:
     except ValidationError as error:
         first = error.errors()[0]
         key = tuple(str(part) for part in first["loc"])
-        raise ConfigError(variables.get(key, origin), ".".join(key), first["msg"]) from error
+        reason = UNKNOWN_SETTING if first["type"] == "extra_forbidden" else first["msg"]
+        raise ConfigError(variables.get(key, origin), ".".join(key), reason) from error
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

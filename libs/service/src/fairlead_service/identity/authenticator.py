@@ -69,7 +69,7 @@ def build_authenticator(config: AuthConfig) -> Authenticator:
             keys = WatchedFile(path, parse_key_ring, on_change=audit_key_changes)
         return TokenAuthenticator(keys, _token_verifier(config))
     except FileUnusable as error:
-        raise ConfigError("auth", "", str(error)) from error
+        raise ConfigError("auth", "", f"{error}; {HOW_TO_CONFIGURE}") from error
 
 
 def audit_key_changes(old: KeyRing, new: KeyRing) -> None:
