@@ -70,3 +70,13 @@ async def test_a_failure_is_told_and_the_backup_tried_again(
 
 def test_an_interval_is_for_dated_backups(tmp_path: Path) -> None:
     assert main(["backup", str(tmp_path), "--every", "24"]) == 2
+
+
+@pytest.mark.parametrize("hours", ["soon", "0", "-1", "nan", "inf"])
+def test_an_interval_is_a_positive_number(
+    tmp_path: Path, hours: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["backup", str(tmp_path), "--dated", "--every", hours])
+
+    assert f"{hours} is not a number greater than zero" in capsys.readouterr().err

@@ -199,9 +199,9 @@ def _database(text: str) -> str:
 
 
 def _positive(text: str) -> float:
-    value = float(text)
+    value = _number(text)
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError("must be greater than zero")
+        raise argparse.ArgumentTypeError(f"{text} is not a number greater than zero")
     return value
 
 
@@ -213,7 +213,15 @@ def _days(text: str) -> int:
 
 
 def _at_least_one(text: str) -> float:
-    value = float(text)
+    value = _number(text)
     if not 1 <= value < float("inf"):
-        raise argparse.ArgumentTypeError("must be one or more")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of one or more")
     return value
+
+
+def _number(text: str) -> float:
+    """The number, or one that fits no limit."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
