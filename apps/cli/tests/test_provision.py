@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead_cli.__main__ import main
-from fairlead_cli.deployment.stream_provision import repeat_until_available
+from fairlead_cli.deployment.server_wait import repeat_until_available
 from fairlead_eventlog.errors import CredentialsRefused, LogUnavailable
 
 

@@ -6,18 +6,22 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fairlead_cli.__main__ import main
+from fairlead_cli.backup.directory import verify_directory
+from fairlead_cli.backup.restore import restore_streams
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.jetstream.connect import connect, open_link
 from fairlead_eventlog.ports import START
 from fairlead_eventlog.provision import provision
+from fairlead_eventlog.streams import MESSAGES
 from fairlead_schema.events import SessionCreated
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft
@@ -243,10 +247,67 @@ async def _marks(server: Server) -> list[str]:
     return [info["config"]["name"] for info in infos if "fairlead-restore" in str(info["config"])]
 
 
+def test_a_restore_that_was_killed_at_its_very_end_goes_on(
+    backup: Path, target: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some streams have forgotten their backup already. What is restored is not taken for foreign data."""
+    _use(monkeypatch, target)
+
+    async def restore_and_forget() -> None:
+        manifest = verify_directory(backup)
+        await restore_streams(target.address, backup, manifest, replicas=1, progress=print)
+        async with open_link(target.address, name="test") as link:
+            config = (await link.api(f"STREAM.INFO.{MESSAGES.name}"))["config"]
+            await link.api(f"STREAM.UPDATE.{MESSAGES.name}", config | {"metadata": {}})
+
+    asyncio.run(restore_and_forget())
+
+    assert main(["restore", str(backup)]) == 0
+    assert asyncio.run(_sessions(target)) == list(SESSIONS)
+    assert not asyncio.run(_marks(target))
+
+
+@pytest.mark.slow
+def test_a_restore_waits_for_servers_that_begin_to_answer(
+    backup: Path,
+    target: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An operator starts the empty servers and the restore one after the other; leaders are elected meanwhile."""
+    _use(monkeypatch, target)
+    target.kill()
+    start = threading.Timer(8.0, target.start)
+    start.start()
+
+    assert main(["restore", str(backup)]) == 0
+
+    start.join()
+    assert "waiting for NATS" in capsys.readouterr().err
+    assert asyncio.run(_sessions(target)) == list(SESSIONS)
+
+
+def test_a_restored_deployment_has_the_queues_of_all_its_pools(
+    backup: Path, target: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _use(monkeypatch, target)
+    config = tmp_path / "fairlead.toml"
+    config.write_text('[[pool]]\nname = "gpu"\ndirectories = ["/srv/gpu"]\n')
+
+    assert main(["restore", str(backup), "--config", str(config)]) == 0
+
+    async def read_consumers() -> set[str]:
+        async with open_link(target.address, name="test") as link:
+            listed = await link.api("CONSUMER.LIST.TOOLS")
+        return {each["name"] for each in listed["consumers"]}
+
+    assert asyncio.run(read_consumers()) == {"tools-default", "tools-gpu"}
+
+
 def test_the_key_of_backups_is_enough_for_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A CronJob needs no operator: it reads everything and writes nothing."""
+    """A CronJob needs no operator: it reads everything and changes nothing."""
     keys = KeyDirectory(tmp_path / "nats" / "keys")
     keys.root.parent.mkdir()
     keys.write(())

@@ -50,6 +50,11 @@ async def restore_streams(
     async with open_link(address, name="fairlead-restore") as link:
         await _refuse_services(link)
         found = {name: await _find(link, name) for name in (*streams, *LEFT_OUT)}
+        last = found[order[-1].name]
+        if last is not None and last.mark == manifest.id:
+            # All was restored before, and `remove_marks` may have begun, in the same order.
+            progress("every stream was restored before")
+            return
         _refuse_data(address, manifest, found)
         for name in LEFT_OUT:
             if found[name] is not None:

@@ -3,13 +3,14 @@
 import argparse
 import os
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import TypeAlias
 
 from fairlead_cli.addresses import effective_config
 from fairlead_cli.backup.local_servers import run_servers
 from fairlead_cli.backup.manifest import Manifest
 from fairlead_cli.backup.restore import remove_marks, restore_streams
+from fairlead_cli.deployment.server_wait import repeat_until_available
 from fairlead_cli.embedded.state_directory import lock_owner
 from fairlead_cli.errors import CommandError
 from fairlead_eventlog.condition.retention import Retention
@@ -31,38 +32,43 @@ async def restore_deployment(
         replicas = args.replicas or config.nats.replicas
         address = config.nats.address("operator")
         return await _restore_into(
-            address, args.directory, manifest, config, replicas=replicas, progress=progress
+            args, address, manifest, config, replicas=replicas, progress=progress
         )
     if lock_owner(args.state) is not None:
         raise CommandError(f"a stack runs on {args.state}: stop it, or choose another --state")
     async with run_servers(args.state, args.replicas or 1, config) as address:
         return await _restore_into(
-            address,
-            args.directory,
-            manifest,
-            config,
-            replicas=args.replicas or 1,
-            progress=progress,
+            args, address, manifest, config, replicas=args.replicas or 1, progress=progress
         )
 
 
 async def _restore_into(
+    args: argparse.Namespace,
     address: NatsAddress,
-    root: Path,
     manifest: Manifest,
     config: Config,
     *,
     replicas: int,
     progress: Progress,
 ) -> Incarnation:
-    await restore_streams(address, root, manifest, replicas=replicas, progress=progress)
-    await provision(
-        address,
-        replicas=replicas,
-        wake_deadline_s=config.runner.wake_deadline_s,
-        pools=(config.tools.pool,),
-        retention=Retention(**config.streams.model_dump()),
-    )
-    begun = await record_restore(address)
-    await remove_marks(address)
+    """Each step may be repeated: what it has done stays."""
+
+    def report(reason: str) -> None:
+        progress(f"waiting for NATS: {reason}")
+
+    root, wait_s = args.directory, args.wait
+    for step in (
+        partial(restore_streams, address, root, manifest, replicas=replicas, progress=progress),
+        partial(
+            provision,
+            address,
+            replicas=replicas,
+            wake_deadline_s=config.runner.wake_deadline_s,
+            pools=config.pools.names,
+            retention=Retention(**config.streams.model_dump()),
+        ),
+    ):
+        await repeat_until_available(step, wait_s, report)
+    begun = await repeat_until_available(partial(record_restore, address), wait_s, report)
+    await repeat_until_available(partial(remove_marks, address), wait_s, report)
     return begun

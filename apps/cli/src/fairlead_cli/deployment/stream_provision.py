@@ -1,19 +1,15 @@
-"""Creates or updates the streams of a deployment, and waits for its servers."""
+"""Creates or updates the streams of a deployment."""
 
 import argparse
 import asyncio
-import time
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Callable
 
+from fairlead_cli.deployment.server_wait import repeat_until_available
 from fairlead_eventlog.condition.retention import Retention
-from fairlead_eventlog.errors import CredentialsRefused, LogUnavailable, ServerUnfit, SubjectRefused
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.status.status_record import record_restore
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_service.config.configuration import Config
-
-PAUSE_S: Final = 1.0
 
 
 def provision_streams(
@@ -40,22 +36,3 @@ def provision_streams(
     if args.restored:
         begun = asyncio.run(record_restore(address))
         show(f"incarnation {begun.id}: begun after a restore")
-
-
-async def repeat_until_available(
-    attempt: Callable[[], Awaitable[None]], wait_s: float, report: Callable[[str], None]
-) -> None:
-    """Try again while the servers do not answer. A refused key or a wrong server does not get better. Raises LogError."""
-    deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            await attempt()
-        except (CredentialsRefused, ServerUnfit, SubjectRefused):
-            raise
-        except LogUnavailable as error:
-            if time.monotonic() > deadline:
-                raise
-            report(str(error))
-            await asyncio.sleep(PAUSE_S)
-        else:
-            return

@@ -7,6 +7,7 @@ from typing import Final
 
 from fairlead_cli.options.shared import add_config, add_http, add_json, add_session
 
+RESTORE_WAIT_S: Final = 60.0
 DEFAULT_DATABASE: Final = "postgres:5432/fairlead"
 
 
@@ -99,6 +100,13 @@ def restore(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="copies of each stream; default: as the configuration says. Without a configuration"
         " also the number of nats-servers of the new --state, 1 or 3 (1)",
+    )
+    add(
+        "--wait",
+        type=float,
+        default=RESTORE_WAIT_S,
+        metavar="SECONDS",
+        help=f"how long to wait for servers that do not answer yet ({RESTORE_WAIT_S:.0f})",
     )
     add_json(parser)
     add_config(parser)
