@@ -18,6 +18,25 @@ pytestmark = [
 ]
 WHOLE_ITEM = re.compile(r"^item \d+ bold$")
 TABLET: ViewportSize = {"width": 820, "height": 860}
+WATCH_BLOCKS = """async () => {
+  const places = [];
+  for (let live = true, began = false; live; ) {
+    await new Promise(requestAnimationFrame);
+    const prose = document.querySelector(".assistant .prose");
+    if (!prose) continue;
+    began ||= prose.classList.contains("live");
+    live = !began || prose.classList.contains("live");
+    const top = prose.getBoundingClientRect().top;
+    [...prose.querySelectorAll(":scope > :not(.tail), :scope > .tail > *")].forEach((block, at) => {
+      const now = block.getBoundingClientRect().top - top;
+      places[at] ??= { block: block.tagName, first: now, last: now };
+      places[at].first = Math.min(places[at].first, now);
+      places[at].last = Math.max(places[at].last, now);
+    });
+  }
+  return places;
+}"""
+"""Where each block of a growing answer was highest and lowest."""
 
 
 async def start(up: Stack, prompt: str) -> str:
@@ -88,3 +107,42 @@ async def test_the_side_covers_the_session_on_a_tablet_and_not_its_head(
     assert head is not None
     assert side["y"] == head["y"] + head["height"]
     assert (side["x"], side["width"]) == (0, TABLET["width"])
+
+
+async def test_nothing_that_stands_there_moves_while_an_answer_comes(
+    up: Stack, console: Console
+) -> None:
+    answer = (
+        "## A title\n\nWords.\n\n### Another one\n\n- one\n- two\n\n> quoted\n\n"
+        "```py\nx = 1\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n#### Last\n\nThe end."
+    )
+    session_id = await up.session()
+    await console.open(session_id)
+    watched = console.page.evaluate(WATCH_BLOCKS)
+    prompt = f'Go [[sim: answer="{answer}" chunks=120 delay_ms=30]]'
+    body = {"prompt": {"text": prompt}}
+    (await up.http.post(f"/api/session/{session_id}/prompt", json=body)).raise_for_status()
+
+    places = await watched
+
+    assert len(places) > 7, "every block was seen"
+    assert [place for place in places if place["last"] - place["first"] > 1] == []
+    gaps = await console.page.evaluate(
+        """() => {
+          const [title, words] = document.querySelectorAll(".assistant .prose > *");
+          return words.getBoundingClientRect().top - title.getBoundingClientRect().bottom;
+        }"""
+    )
+    assert gaps <= 8, "a title stands near what it is the title of"
+
+
+@pytest.mark.parametrize("answer", ["42", "Sum:\n\n7"])
+async def test_an_answer_that_ends_like_the_mark_of_a_list_is_shown(
+    up: Stack, console: Console, answer: str
+) -> None:
+    session_id = await up.session()
+    await console.open(session_id)
+    await console.write(f'Go [[sim: answer="{answer}" chunks=2 delay_ms=200]]')
+
+    await expect(console.page.locator(".session-head .state")).to_have_text("Idle")
+    await expect(console.page.locator(".assistant .text p").last).to_have_text(answer[-2:].strip())

@@ -7,6 +7,8 @@ import { namesHost, parseMarkdown, stableEnd } from "./markdown.js";
 const SHOWN_MAX = 60_000;
 const TAIL_MAX = 4000;
 const LONG = 20_000;
+/** A last line that has only the mark of a block yet: what it begins is not known, and would move when it is. */
+const OPEN_MARK = /(?:^|\n) {0,3}(?:#{1,6}|[-*+>|]|\d{1,9}[.)]?|\x60{1,3})[ ]*$/;
 
 /** The elements of a markdown text. A very long text is cut, with a button for the rest. */
 export function prose(text) {
@@ -58,7 +60,7 @@ export class GrowingProse {
 
   /** The text has ended. True if what stands here is what `prose` would make of it, or nearly so in a very long one. */
   finish(text) {
-    if (this.text !== text || (this.cut && text.length < LONG)) return false;
+    if (this.text !== text || (this.cut && text.length < LONG) || OPEN_MARK.test(text)) return false;
     this.element.classList.remove("live");
     return true;
   }
@@ -84,7 +86,7 @@ export class GrowingProse {
       open = open.slice(cut);
     }
     if (open.length > SHOWN_MAX) this.tail.replaceChildren(h("pre.plain", `…${open.slice(-SHOWN_MAX / 4)}`));
-    else this.tail.replaceChildren(...blocks(parseMarkdown(open)));
+    else this.tail.replaceChildren(...blocks(parseMarkdown(open.replace(OPEN_MARK, ""))));
   }
 }
 

@@ -107,7 +107,7 @@ export class SidePanel {
         this.draw();
       } });
       this.eventList = h("div.events");
-      fill(this.panel, field, h("div.row", h("p.dim.small.grow", "Newest first, as the log has them."), this.curlButton(() => `/history?after=${Math.max(0, this.read().state.seq - 50)}`)), this.eventList);
+      fill(this.panel, field, h("div.row", h("p.dim.small.grow", "Newest first"), this.curlButton(() => `/history?after=${Math.max(0, this.read().state.seq - 50)}`)), this.eventList);
     }
     // An event never changes, so its row stays: open, if somebody opened it.
     const rows = new Map(shown.map((event) => [event.seq, this.eventRows?.get(event.seq) ?? eventRow(event)]));
