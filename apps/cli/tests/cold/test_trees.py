@@ -10,6 +10,7 @@ from fairlead_cli.cold.files import ColdFile
 from fairlead_cli.cold.sessions import SessionRequests
 from fairlead_cli.cold.trees import store_tree
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_schema.commands.session_status import SessionOverview
 from fairlead_schema.errors import Conflict, Refused, SessionIsStored
 from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
@@ -39,6 +40,10 @@ class RefusingGateway(SessionRequests):
             location=LocationRef(directory="/"),
             time=SessionTime(created=1, updated=1),
         )
+
+    @override
+    async def find_busy_child(self, root: SessionId) -> SessionOverview | None:
+        return None
 
     @override
     async def export(self, session_id: SessionId, file: Any) -> None:
