@@ -156,14 +156,22 @@ def _peek(path: Path) -> ListedFile | None:
 
 
 def _create(path: Path) -> BinaryIO:
+    """Open a new file. Directories that are made for it are durable before it is."""
+    missing = [one for one in (path.parent, *path.parent.parents) if not one.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
+    for directory in missing:
+        _sync_directory(directory.parent)
     return path.open("xb")
 
 
 def _rename(part: Path, path: Path) -> None:
     """Give a file its name, and make the name durable: after a power cut the file is there."""
     part.replace(path)
-    number = os.open(path.parent, os.O_RDONLY)
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    number = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(number)
     finally:
