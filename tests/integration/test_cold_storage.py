@@ -18,8 +18,12 @@ from fairlead_cli.cold.trees import restore_tree, store_tree
 from fairlead_cli.errors import CommandError
 from fairlead_cli.exports.export_file import verify_file
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_eventlog.feed.progress import has_passed
+from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.streams import EVENTS
+from fairlead_schema import subjects
 from fairlead_schema.errors import Conflict, SessionIsStored
-from fairlead_schema.events import ChildFinished
+from fairlead_schema.events import BY_TYPE, ChildFinished
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import event_json
 from fairlead_schema.subjects import Address
@@ -43,7 +47,9 @@ async def up(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
     place: Path = tmp_path_factory.mktemp("stack")
     for parent in (place, *place.parents[:2]):
         parent.chmod(0o755)
-    async with stack(place / "state", sim=True) as running:
+    config = place / "fairlead.toml"
+    config.write_text("[projector]\nfeed_lag_s = 0\n")
+    async with stack(place / "state", config=config, sim=True) as running:
         yield running
 
 
@@ -101,6 +107,15 @@ async def end_of(up: Stack, session: str) -> int:
     return (await up.eventlog.log.end(Address(DEFAULT_TENANT, session))).seq
 
 
+async def fed_ids(up: Stack, session: str) -> set[str]:
+    """The ids of the events of a session in the public feed."""
+    async with open_link(up.up.operator, name="test") as link:
+        of_session = subjects.event(Address(DEFAULT_TENANT, session), ">")
+        messages, left = await link.read_subject(EVENTS.name, of_session, first=1, batch=1000)
+    assert left == 0
+    return {json.loads(message.payload)["id"] for message in messages}
+
+
 async def check_whole(up: Stack, session: str, before: list[dict[str, Any]]) -> None:
     """The session has the events of before, and takes the next prompt."""
     events = [event for event in await up.events(session) if event.seq]
@@ -156,6 +171,10 @@ async def test_a_marker_whose_projector_was_killed_is_erased_by_the_next_one(
     """ADR 0084: SIGKILL of projector and command after the marker. The next run says that all is done."""
     session, before = await spoken_session(up)
     at = Address(DEFAULT_TENANT, session)
+    position = await up.eventlog.log.last_commit_position(at)
+    async with asyncio.timeout(TIMEOUT_S):
+        while not await has_passed(up.eventlog, at, position):
+            await asyncio.sleep(0.05)
     up.up.kill("projector", 0, signal.SIGSTOP)
     process = await begin(up, "store", session, "--to", str(tmp_path))
     async with asyncio.timeout(TIMEOUT_S):
@@ -174,6 +193,36 @@ async def test_a_marker_whose_projector_was_killed_is_erased_by_the_next_one(
     code, lines, error = await fairlead(up, "store", session, "--to", str(tmp_path))
     assert (code, lines[0]["state"]) == (0, "was stored already"), error
     await restore_tree(cold, session, tmp_path)
+    await check_whole(up, session, before)
+
+
+async def test_the_feed_gets_every_event_of_a_session_that_leaves(
+    up: Stack, cold: SessionRequests, tmp_path: Path
+) -> None:
+    """ADR 0084: a publisher that stands still holds the marker up, and then nothing is missing."""
+    session, _events = await spoken_session(up)
+    await up.http.get(f"/api/session/{session}")
+    up.up.kill("projector", 0, signal.SIGSTOP)
+    await up.client.prompt(session, "Say more")
+    await up.until(session, "step.ended", count=2)
+    before = [event_json(event) for event in await up.wait_until_rested(session)]
+    process = await begin(up, "store", session, "--to", str(tmp_path))
+    async with asyncio.timeout(TIMEOUT_S):
+        while not names(tmp_path, ".fairlead.jsonl"):
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(1)
+    assert await end_of(up, session) == len(before)
+    await up.restart("projector", 0, signal.SIGKILL)
+    async with asyncio.timeout(TIMEOUT_S):
+        await process.communicate()
+    assert process.returncode == 0
+    published = {
+        event["id"] for event in before if BY_TYPE[event["type"], 1].visibility != "private"
+    }
+    assert published == await fed_ids(up, session)
+
+    await restore_tree(cold, session, tmp_path)
+    assert published == await fed_ids(up, session)
     await check_whole(up, session, before)
 
 

@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 TIMEOUT_S = 60.0
 # The sweep of this stack has looked several times at a session that stands still.
 SWEEP_S = 2.5
-CONFIG = "[projector]\nsweep_age_s = 0.3\nsweep_interval_s = 0.3\n"
+CONFIG = "[projector]\nsweep_age_s = 0.3\nsweep_interval_s = 0.3\nfeed_lag_s = 0\n"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

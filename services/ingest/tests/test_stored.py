@@ -23,6 +23,7 @@ from fairlead_ingest.verbs.transfer.fork import fork
 from fairlead_ingest.verbs.transfer.page import read_page
 from fairlead_ingest.verbs.transfer.replay import replay
 from fairlead_ingest.verbs.transfer.store import store
+from fairlead_schema import subjects
 from fairlead_schema.commands.history import ReadHistory
 from fairlead_schema.commands.session import ForkSession, SessionCommand
 from fairlead_schema.commands.transfer import (
@@ -66,11 +67,22 @@ async def stored_json(eventlog: EventLog) -> list[dict[str, Any]]:
     return [event async for entry in entries for event in stored_events(entry.payload)]
 
 
+async def feed(context: CommandContext, *, held: bool = False) -> None:
+    """The feed has passed every commit of the session. It may hold the session, and publish nothing."""
+    shard, port = subjects.shard(AT.session_id), context.eventlog.feed
+    state, revision = await port.state(shard)
+    held_from = {AT: 1} if held else {}
+    await port.save_state(shard, state._replace(held=held_from), revision=revision)
+    position = await context.eventlog.log.last_commit_position(AT)
+    await port.advance(shard, position, revision=(await port.checkpoint(shard))[1])
+
+
 async def write(context: CommandContext, count: int = 3) -> list[dict[str, Any]]:
     """A session at rest with so many events."""
     await create_session(context)
     for number in range(count - 1):
         await (archive if number % 2 == 0 else unarchive)(context, "default", COMMAND)
+    await feed(context)
     return await stored_json(context.eventlog)
 
 
@@ -233,6 +245,7 @@ async def test_a_session_that_moved_or_works_is_not_stored(context: CommandConte
     await write(context)
     too_old = StoreSession(session_id="ses_1", file=stored_file(2))
     await prompt(CommandContext(context.eventlog, settings()), "default", prompt_command())
+    await feed(context)
     at_work = StoreSession(session_id="ses_1", file=stored_file(4))
 
     for command, reason in ((too_old, "export it again"), (at_work, "interrupt it")):
@@ -256,6 +269,25 @@ async def test_two_ingests_that_get_the_same_store_both_say_that_it_is_done(
     assert [answer.seq for answer in answers] == [0, 0, 0]
     stored = await stored_json(context.eventlog)
     assert [event["type"] for event in stored].count("session.stored") == 1
+
+
+@pytest.mark.usefixtures("log")
+async def test_a_session_stays_until_the_feed_has_all_its_events(context: CommandContext) -> None:
+    """A restore publishes nothing, so what is erased before the feed has it would never come."""
+    await write(context)
+    await archive(context, "default", COMMAND)
+    command = StoreSession(session_id="ses_1", file=stored_file(4))
+
+    with pytest.raises(ServiceUnavailable, match="feed"):
+        await store(context, "default", command)
+    await feed(context, held=True)
+    with pytest.raises(ServiceUnavailable, match="feed"):
+        await store(context, "default", command)
+    assert len(await stored_json(context.eventlog)) == 4
+
+    await feed(context)
+    assert (await store(context, "default", command)).seq == 0
+    assert (await store(context, "default", command)).seq == 0
 
 
 async def test_a_marker_waits_until_the_upgrade_is_finalised(context: CommandContext) -> None:

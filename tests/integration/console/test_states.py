@@ -18,6 +18,7 @@ pytestmark = [
     pytest.mark.timeout(240),
     WITHOUT_CHROMIUM,
 ]
+MORE = "[projector]\nfeed_lag_s = 0\n"
 LONG = " ".join(f"word{number}" for number in range(200))
 
 

@@ -17,7 +17,7 @@ from fairlead_service.config.configuration import Config
 
 @dataclass(frozen=True, slots=True)
 class FeedTimings:
-    """Pauses of a feed publisher that no operator needs to change; tests shorten them."""
+    """Pauses of a feed publisher. No operator needs to change others than `projector.feed_lag_s`."""
 
     linger_s: float = 0.1
     """Between two batches. Nobody waits for the feed, so events are published in batches."""
@@ -76,6 +76,7 @@ class ProjectorSettings(BaseModel):
             ),
             asks_interval_s=config.projector.asks_interval_s,
             expire_s=config.asks.expire_s,
+            feed_timings=FeedTimings(safe_after_s=config.projector.feed_lag_s),
             quotas=config.quotas,
             principal_quotas=config.principal_quotas,
         )

@@ -11,7 +11,7 @@ from fairlead_cli.exports.transfer_requests import download_export, upload_expor
 from fairlead_client.answers.answer_models import data_of
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_schema.commands.session_status import SessionOverview
-from fairlead_schema.errors import SessionNotFound
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.ids import SessionId
 from fairlead_schema.session_info import SessionInfo
 
@@ -42,13 +42,24 @@ class SessionRequests:
         await download_export(self._connection, path, file.write)
 
     async def store(self, session_id: SessionId, file: ColdFile) -> None:
-        """Let the events of a session leave the log, and wait until they have."""
-        await self._connection.request(
-            "POST",
-            f"/api/session/{session_id}/store",
-            is_repeatable=True,
-            json=file.stored.wire(),
-        )
+        """Let the events of a session leave the log, and wait until they have.
+
+        A session that changed in the last minute waits for the public feed.
+        """
+        deadline = time.monotonic() + self._wait_s
+        while True:
+            try:
+                await self._connection.request(
+                    "POST",
+                    f"/api/session/{session_id}/store",
+                    is_repeatable=True,
+                    json=file.stored.wire(),
+                )
+                break
+            except ServiceUnavailable:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(POLL_S)
         await self._wait(session_id, is_stored=True)
 
     async def restore(self, session_id: SessionId, file: ColdFile) -> None:

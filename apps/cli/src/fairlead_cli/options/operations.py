@@ -149,9 +149,9 @@ def cold(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "--wait",
             type=float,
-            default=60.0,
+            default=90.0,
             metavar="SECONDS",
-            help="how long to wait until the projector has done its part (60)",
+            help="how long to wait until the projector has done its part (90)",
         )
         add_http(action)
     listing = actions.add_parser("list", help="say what the files of a directory hold")

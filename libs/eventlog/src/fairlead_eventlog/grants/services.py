@@ -263,6 +263,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     + may.publish(*RECEIPTS.subjects, *MESSAGES.subjects)
     + may.read_last(MESSAGES.name)
     + may.read_last(ORIGINS.name)
+    + may.read_last(CHECKPOINTS.name)
     + may.publish(*ORIGINS.subjects, f"$O.{OUTPUT_BUCKET}.>")
     + _READ_OUTPUTS
     + _STORE_ATTACHMENTS

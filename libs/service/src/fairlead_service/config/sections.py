@@ -184,6 +184,7 @@ class ProjectorConfig(Section):
     cache_bytes_max: int = Field(default=64 * 1024 * 1024, gt=0)
     sweep_interval_s: float = Field(default=2.0, gt=0)
     sweep_age_s: float = Field(default=3.0, ge=0)
+    feed_lag_s: float = Field(default=60.0, ge=0, le=300)
     asks_interval_s: float = Field(default=1.0, gt=0)
 
 

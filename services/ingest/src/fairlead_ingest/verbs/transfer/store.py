@@ -2,12 +2,19 @@
 
 from functools import partial
 
+from fairlead_eventlog.feed.progress import has_passed
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.verbs.sessions import change, sequence_answer
 from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.commands.transfer import StoreSession
-from fairlead_schema.errors import Conflict, InvalidRequest, SessionIsStored
+from fairlead_schema.errors import (
+    Conflict,
+    InvalidRequest,
+    ServiceUnavailable,
+    SessionIsStored,
+)
 from fairlead_schema.events import SessionStored
+from fairlead_schema.session_values.stored_file import StoredFile
 from fairlead_schema.subjects import Address
 from fairlead_service.audit import audit_command
 from fairlead_service.rpc.server import TenantParam
@@ -19,10 +26,11 @@ async def store(context: ContextDep, tenant: TenantParam, command: StoreSession)
     """Write the marker behind the last event of the file. The projector then erases what is before it.
 
     The same file a second time changes nothing. Raises SessionNotFound, SessionIsStored, Conflict,
-    and InvalidRequest before the level is finalised.
+    InvalidRequest before the level is finalised, and ServiceUnavailable until the feed has all events.
     """
     at = Address(tenant, command.session_id)
     _require_level(context)
+    await _require_fed(context, at, command.file)
     try:
         outcome = await change(context, at, partial(storage.store, file=command.file))
     except SessionIsStored:
@@ -35,6 +43,19 @@ async def store(context: ContextDep, tenant: TenantParam, command: StoreSession)
         raise Conflict(f"The session cannot be stored, {outcome.reason}", at.session_id)
     audit_command("session.store", tenant, at.session_id)
     return sequence_answer(outcome.session)
+
+
+async def _require_fed(context: CommandContext, at: Address, file: StoredFile) -> None:
+    """The feed gets nothing that the log no longer has. Raises ServiceUnavailable until it has all."""
+    known = await context.load_confirmed(at)
+    is_end = known.head.seq == file.seq
+    if not is_end or await has_passed(context.eventlog, at, known.head.position):
+        return
+    reason = (
+        "The public feed has not passed the last events of the session so far, which takes a minute:"
+        " try again, and see whether the projector runs"
+    )
+    raise ServiceUnavailable(reason, service="projector")
 
 
 def _require_level(context: CommandContext) -> None:
