@@ -15,6 +15,7 @@ from fairlead_schema.identity.nats_address import NatsAddress
 
 _API: Final = "$JS.API."
 _DIRECT_GET: Final = f"{_API}DIRECT.GET."
+_RESTORE: Final = "$JS.SNAPSHOT.RESTORE."
 _PENDING: Final = "Nats-Num-Pending"
 
 
@@ -37,6 +38,8 @@ class ScriptedLink(NatsLink):
         """A replica lags: it has nothing after this position."""
         self.lagging_reads = 0
         """So many of the next reads meet the lagging replica."""
+        self.unheard_chunks = 0
+        """So many of the next chunks of a restore find nobody who listens."""
         self.stores: list[bytes] = []
         """The bodies of all stores."""
 
@@ -61,6 +64,9 @@ class ScriptedLink(NatsLink):
         if is_store:
             self.stores.append(body)
         if self._elects():
+            raise NoResponders(subject)
+        if self.unheard_chunks and subject.startswith(_RESTORE):
+            self.unheard_chunks -= 1
             raise NoResponders(subject)
         if is_store and self.refusals:
             return InboundMessage("", data=self.refusals.pop(0))

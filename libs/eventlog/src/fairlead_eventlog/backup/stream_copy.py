@@ -21,6 +21,8 @@ CHUNK_WAIT_S: Final = 30.0
 # The server unpacks and indexes all messages before it answers the last chunk.
 FINISH_WAIT_S: Final = 600.0
 COMPLETE: Final = "204"
+LISTENER_TRIES: Final = 20
+LISTENER_PAUSE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +80,27 @@ async def restore_copy(
         begun = await link.api(f"STREAM.RESTORE.{stream}", {"config": config, "state": state})
         subject = str(begun["deliver_subject"])
         for chunk in chunks:
-            _check((await link.request(subject, chunk, timeout_s=CHUNK_WAIT_S)).data)
-        answer = _check((await link.request(subject, b"", timeout_s=FINISH_WAIT_S)).data)
+            await _send_chunk(link, subject, chunk, timeout_s=CHUNK_WAIT_S)
+        answer = await _send_chunk(link, subject, b"", timeout_s=FINISH_WAIT_S)
     except ServerRefusal as refusal:
         raise stream_error(refusal, stream) from refusal
     except (NoAnswer, NoResponders) as error:
         raise LogUnavailable(f"the server stopped the restore of {stream}") from error
     restored: dict[str, Any] = answer["state"]
     return restored
+
+
+async def _send_chunk(
+    link: NatsLink, subject: str, chunk: bytes, *, timeout_s: float
+) -> dict[str, Any]:
+    """The answer to a chunk. Another node than ours takes it, and ours may learn that a moment later."""
+    for _ in range(LISTENER_TRIES - 1):
+        try:
+            return _check((await link.request(subject, chunk, timeout_s=timeout_s)).data)
+        except NoResponders:
+            # Nobody got the chunk, so it may be sent again.
+            await asyncio.sleep(LISTENER_PAUSE_S)
+    return _check((await link.request(subject, chunk, timeout_s=timeout_s)).data)
 
 
 def _check(data: bytes) -> dict[str, Any]:
