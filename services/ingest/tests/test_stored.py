@@ -290,6 +290,32 @@ async def test_a_session_stays_until_the_feed_has_all_its_events(context: Comman
     assert (await store(context, "default", command)).seq == 0
 
 
+@pytest.mark.usefixtures("log")
+@pytest.mark.parametrize("prompt_first", [False, True])
+async def test_of_a_prompt_and_a_store_at_the_same_time_one_is_refused(
+    context: CommandContext, *, prompt_first: bool
+) -> None:
+    """Two processes read before either writes. No prompt is lost behind a marker."""
+    other = CommandContext(context.eventlog, settings())
+    await write(context)
+    await get(other, "default", COMMAND)
+    command = StoreSession(session_id="ses_1", file=stored_file(3))
+    asked = (prompt(other, "default", prompt_command()), store(context, "default", command))
+
+    outcomes = await asyncio.gather(
+        *(asked if prompt_first else reversed(asked)), return_exceptions=True
+    )
+
+    refusals = [one for one in outcomes if isinstance(one, Refused)]
+    types = [event["type"] for event in await stored_json(context.eventlog)]
+    assert len(refusals) == 1
+    if isinstance(refusals[0], SessionIsStored):
+        assert types[-1] == "session.stored"
+    else:
+        assert "export it again" in str(refusals[0])
+        assert types[-1] == "prompt.admitted"
+
+
 async def test_a_marker_waits_until_the_upgrade_is_finalised(context: CommandContext) -> None:
     """A13: an older release could not go on behind it."""
     await write(context, 2)
