@@ -171,6 +171,21 @@ async def test_a_restore_brings_the_same_events_back_after_any_crash(
     assert copy.id == "ses_copy"
 
 
+async def test_a_reader_who_meets_a_marker_behind_events_begins_again(
+    context: CommandContext, log: MemoryLog
+) -> None:
+    """It read a part before the session left the log, and the rest is erased."""
+    events = await write(context, 4)
+    first = (await log.read(AT, after=START, limit=1)).commits[0]
+    await leave(context, events)
+    await replay(context, "default", batch(events, 4))
+
+    command = ReadCommits(session_id="ses_1", after=first.head.position)
+    assert await kind_of(read_page(context, "default", command)) == "ConflictError"
+    command = ReadCommits(session_id="ses_1")
+    assert len((await read_page(context, "default", command)).commits) == 1
+
+
 @pytest.mark.usefixtures("log")
 async def test_only_the_file_that_the_marker_names_restores(context: CommandContext) -> None:
     """An edited, a foreign and a shorter file are refused, before and in the middle of a restore."""
