@@ -64,6 +64,18 @@ class Terminal:
         """The screen now, without the spaces at the ends of lines."""
         return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
 
+    def is_reversed(self, text: str) -> bool:
+        """Whether a line of the screen begins with a text in reverse."""
+        return any(
+            line.strip().startswith(text) and self._screen.buffer[number][line.index(text)].reverse
+            for number, line in enumerate(self._screen.display)
+        )
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None, "the program was started"
+        return self._process.pid
+
     @property
     def exit_code(self) -> int | None:
         return None if self._process.isalive() else self._process.exitstatus
