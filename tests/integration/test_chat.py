@@ -53,3 +53,26 @@ async def test_a_person_asks_permits_unfolds_and_leaves_while_the_session_goes_o
         terminal.type(CTRL_C)
         assert await terminal.until_exit() == 0
         assert "The session goes on: fairlead chat --resume ses_" in terminal.text
+
+
+async def test_a_history_is_compacted_and_the_talk_goes_on(up: Stack, tmp_path: Path) -> None:
+    command = [FAIRLEAD, "chat", "--state", str(up.up.state.root)]
+    async with Terminal(command, cwd=tmp_path, env={"HOME": str(tmp_path)}) as terminal:
+        await terminal.until("A new session", "ready")
+        terminal.send("/compact")
+        await terminal.until("There is no session yet")
+        terminal.type(CTRL_C)
+        await terminal.until("ready", gone="│ /compact")
+        terminal.send("Hello")
+        await terminal.until("You said: Hello", "ready")
+        terminal.send("/compact")
+        await terminal.until("Not compacted: the summary is no smaller")
+
+        terminal.send("Talk. [[sim: chunks=3000]]")
+        await terminal.until("word2999", "ready")
+        terminal.send("/compact")
+        await terminal.until("≡ The history is now this summary:", "ready")
+
+        terminal.send("Go on.")
+        await terminal.until("You said: Go on.", "ready")
+        assert "Traceback" not in terminal.text

@@ -171,21 +171,6 @@ async def test_a_restore_brings_the_same_events_back_after_any_crash(
     assert copy.id == "ses_copy"
 
 
-async def test_a_reader_who_meets_a_marker_behind_events_begins_again(
-    context: CommandContext, log: MemoryLog
-) -> None:
-    """It read a part before the session left the log, and the rest is erased."""
-    events = await write(context, 4)
-    first = (await log.read(AT, after=START, limit=1)).commits[0]
-    await leave(context, events)
-    await replay(context, "default", batch(events, 4))
-
-    command = ReadCommits(session_id="ses_1", after=first.head.position)
-    assert await kind_of(read_page(context, "default", command)) == "ConflictError"
-    command = ReadCommits(session_id="ses_1")
-    assert len((await read_page(context, "default", command)).commits) == 1
-
-
 @pytest.mark.usefixtures("log")
 async def test_only_the_file_that_the_marker_names_restores(context: CommandContext) -> None:
     """An edited, a foreign and a shorter file are refused, before and in the middle of a restore."""
@@ -303,32 +288,6 @@ async def test_a_session_stays_until_the_feed_has_all_its_events(context: Comman
     await feed(context)
     assert (await store(context, "default", command)).seq == 0
     assert (await store(context, "default", command)).seq == 0
-
-
-@pytest.mark.usefixtures("log")
-@pytest.mark.parametrize("prompt_first", [False, True])
-async def test_of_a_prompt_and_a_store_at_the_same_time_one_is_refused(
-    context: CommandContext, *, prompt_first: bool
-) -> None:
-    """Two processes read before either writes. No prompt is lost behind a marker."""
-    other = CommandContext(context.eventlog, settings())
-    await write(context)
-    await get(other, "default", COMMAND)
-    command = StoreSession(session_id="ses_1", file=stored_file(3))
-    asked = (prompt(other, "default", prompt_command()), store(context, "default", command))
-
-    outcomes = await asyncio.gather(
-        *(asked if prompt_first else reversed(asked)), return_exceptions=True
-    )
-
-    refusals = [one for one in outcomes if isinstance(one, Refused)]
-    types = [event["type"] for event in await stored_json(context.eventlog)]
-    assert len(refusals) == 1
-    if isinstance(refusals[0], SessionIsStored):
-        assert types[-1] == "session.stored"
-    else:
-        assert "export it again" in str(refusals[0])
-        assert types[-1] == "prompt.admitted"
 
 
 async def test_a_marker_waits_until_the_upgrade_is_finalised(context: CommandContext) -> None:

@@ -10,9 +10,7 @@ import pytest
 
 from fairlead_cli.__main__ import main
 from fairlead_cli.cold.files import ColdFile, list_files, open_file, read_commits, write_file
-from fairlead_cli.cold.transcript import describe_messages
 from fairlead_cli.errors import CommandError
-from fairlead_schema.message import CreationTime, UserMessage
 from fairlead_schema.subjects import Address
 from fairlead_testing.exports import CHILD, PARENT, export_lines, parent_life, tree_export
 
@@ -131,20 +129,3 @@ async def test_two_processes_with_one_id_write_two_files(tmp_path: Path) -> None
     for one in (written, *slow):
         assert open_file(tmp_path, PARENT, one.stored) == one
     assert count_files(tmp_path) == 2
-
-
-def test_a_terminal_obeys_no_message_and_no_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hostile = UserMessage(
-        id="msg_1", text="one\x1b]0;title\x07\x1b[2Jtwo\x9b31m[/red]", time=CreationTime(created=1)
-    )
-    assert list(describe_messages([hostile]))[1:] == ["  onetwo31m[/red]", ""]
-
-    written = asyncio.run(write_parent(tmp_path))
-    written.path.rename(tmp_path / "[red]\x1b[2Jodd.fairlead.jsonl")
-    for action in ("list", "verify"):
-        assert main(["cold", action, str(tmp_path)]) == 0
-        shown = capsys.readouterr().out
-        assert "[red]odd.fairlead.jsonl" in shown
-        assert "\x1b" not in shown

@@ -12,7 +12,7 @@ import pytest
 
 from apps.cli.tests.answering_server import AnsweringServer
 from fairlead_cli.__main__ import main
-from fairlead_cli.command_line.exit_codes import NO_ACCESS, REFUSED
+from fairlead_cli.command_line.exit_codes import NO_ACCESS, NO_SERVER, REFUSED, USAGE
 from fairlead_schema.errors import Refused, SessionNotFound, Unauthorized
 
 LONG = "A title that is far too long for a narrow terminal, with ünïcödé and 漢字"
@@ -101,6 +101,33 @@ def test_a_terminal_without_utf_8_gets_replacements(server: AnsweringServer) -> 
     assert code == 0
     assert "Traceback" not in output
     assert "ses_0001" in output
+
+
+@pytest.mark.parametrize("name", ["chat", "top"])
+@pytest.mark.parametrize(
+    ("url", "code", "sentence"),
+    [
+        ("127.0.0.1:9", USAGE, "write it as http://"),
+        ("http://127.0.0.1:notaport", USAGE, "--http"),
+        ("http://no-such-host.invalid", NO_SERVER, "nothing answers at http://no-such-host"),
+        ("{server}", NO_SERVER, "fairlead --version"),
+        ("{server}/some/path", NO_SERVER, "fairlead --version"),
+    ],
+    ids=["no scheme", "no port", "no host", "another program", "a path of it"],
+)
+def test_a_wrong_address_of_a_screen_is_one_sentence(
+    server: AnsweringServer, tmp_path: Path, name: str, url: str, code: int, sentence: str
+) -> None:
+    server.answer(b"<!doctype html><h1>It works!</h1>", mime="text/html")
+    address = url.replace("{server}", server.url)
+
+    ended, output = in_terminal([name, "--http", address, "--state", str(tmp_path)])
+
+    assert ended == code, output
+    last = output.rpartition("\r")[2].strip()
+    assert last.startswith("fairlead: ")
+    assert sentence in last
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("name", ["chat", "top"])

@@ -131,10 +131,3 @@ def test_what_no_release_writes_behind_a_session_is_a_violation(
     log = [*recorded(*RESTED), *(() if is_marker else (recorded_marker(5),)), *behind]
 
     assert rule in [violation.rule for violation in verify(log)]
-
-
-def test_a_reader_who_was_behind_an_erasure_reports_nothing() -> None:
-    """A13: it read a part of the log, and the projector erased the rest before it came there."""
-    log = recorded(*RESTED)
-
-    assert verify([*log[:3], recorded_marker(5)]) == verify(log[:3])

@@ -1,22 +1,18 @@
 """A stored session: lists and messages go on, everything else names the file, and open streams end (ADR 0084)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import StoredCommit
-from fairlead_gateway.transfer.export_stream import SessionExport
-from fairlead_schema.errors import Conflict
 from fairlead_schema.events import PromptAdmitted, PromptPromoted
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import LEVEL_NEWEST, encode
 from fairlead_schema.session_values.stored_file import StoredState
 from fairlead_schema.subjects import Address
-from fairlead_schema.transfer.lines import ExportHeader, ExportLines
 from fairlead_testing.commits import read_all
 from fairlead_testing.stored import marker, replay_commits
 from services.gateway.tests.conftest import Append, Listen, Project
@@ -120,36 +116,3 @@ async def test_an_open_stream_ends_with_the_file_and_goes_on_after_the_restore(
     last = replay_commits([event for one in commits for event in one.commit.events], size=1)[-1]
     await eventlog.log.restore(AT, last, encode(last), after=head)
     assert (await client.get(history)).json()["data"] == []
-
-
-async def test_an_export_that_meets_a_store_ends_without_its_last_line(
-    append: Append, eventlog: EventLog, commits: tuple[StoredCommit, ...]
-) -> None:
-    """What is erased meanwhile would be missing in a file that looks whole."""
-    header = ExportHeader(level=3, release="1", scope="session", tenant="default", by="local", at=1)
-
-    async def export(between: Callable[[], Awaitable[object]]) -> int:
-        count = 0
-        async for _line in SessionExport(eventlog, AT, ExportLines(header)).lines():
-            count += 1
-            if count == 1:
-                await between()
-        return count
-
-    async def nothing() -> None:
-        return
-
-    assert await export(nothing) == 1 + len(commits) + 1
-    with pytest.raises(Conflict, match="export again"):
-        await export(lambda: leave(append, eventlog))
-    assert await export(nothing) == 0
-    await bring_back(eventlog, commits, SEQ)
-    assert await export(nothing) == 1 + SEQ + 1
-
-    # This reader had read one page before the session left and came back.
-    await eventlog.log.erase(AT)
-    await append("ses_1", ADMITTED)
-    await append("ses_1", marker(SEQ))
-    await bring_back(eventlog, commits, SEQ)
-    with pytest.raises(Conflict, match="export again"):
-        await export(nothing)

@@ -1,7 +1,6 @@
 """A stored session keeps its rows and leaves the log; a restore and a rebuild give the same rows (ADR 0084)."""
 
 from collections.abc import AsyncIterator
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -88,24 +87,6 @@ def test_a_marker_keeps_the_row_and_the_first_event_behind_it_makes_it_again(
         assert changes.broken == []
         assert (sessions[AT].row.stored is None) == (number == len(back))
     assert (sessions[AT].row.seq, sessions[AT].row.cost) == (SEQ, 0.5)
-
-
-def test_rows_that_miss_erased_events_become_those_of_the_marker(log_builder: "LogBuilder") -> None:
-    """Postgres failed after the log was erased: what the rows lack is in the marker and in the file."""
-    sessions: dict[Address, ProjectedSession] = {}
-    entries = [log_builder.commit(AT, CREATED), log_builder.commit(AT, *TURN[:1])]
-    log_builder.commit(AT, *TURN[1:])
-    stored = log_builder.commit(AT, marker(SEQ))
-    row_changes.fold_batch(sessions, [log_entries.decode_entry(entry) for entry in entries])
-    assert sessions[AT].row.pending == 1
-
-    changes = row_changes.fold_batch(sessions, [log_entries.decode_entry(stored)])
-
-    row = sessions[AT].row
-    assert row.stored is not None
-    assert (row.stored.lacks_messages, row.cost, row.pending, row.seq) == (True, 0.5, 0, 0)
-    assert changes.restarts == {AT}
-    assert [(total.cost, total.pending) for total in changes.tenants] == [(Decimal("0.5"), -1)]
 
 
 async def test_erasing_spares_the_outputs_of_a_session_that_is_back(

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fairlead_cli.chat.view.plain_text import clean
 from fairlead_cli.errors import CommandError
 from fairlead_cli.exports.export_file import verify_file
 from fairlead_schema.events import RevertCommitted
@@ -81,12 +80,12 @@ def read_transcripts(path: Path) -> Iterator[tuple[SessionId, list[Message]]]:
 
 
 def describe_messages(messages: Iterable[Message]) -> Iterator[str]:
-    """Lines of text for people, without anything that a terminal would obey."""
+    """Lines of text for people."""
     for message in messages:
         created = datetime.fromtimestamp(message.time.created / 1000, UTC)
         yield f"[{created:%Y-%m-%d %H:%M:%S}] {message.type}"
         for part in _parts(message):
-            yield from (f"  {line}" for line in clean(part).splitlines())
+            yield from (f"  {line}" for line in part.splitlines())
         yield ""
 
 

@@ -1,8 +1,24 @@
-"""A line that a person sees at once, until the screen of a command covers it."""
+"""Whether a terminal can show a screen, and a line that a person sees until the screen covers it."""
 
+import os
 import sys
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
+
+from fairlead_cli.errors import UsageError
+
+WITHOUT_CURSOR: Final = "dumb"
+"""What a terminal calls itself that prints lines and nothing else."""
+
+
+def check_terminal(command: str, instead: str) -> None:
+    """Raises UsageError where no screen can be drawn. A screen is drawn on standard error."""
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        raise UsageError(f"{command} needs a terminal: {instead}")
+    if os.environ.get("TERM") == WITHOUT_CURSOR:
+        raise UsageError(
+            f"{command} needs a terminal with a cursor, and TERM is {WITHOUT_CURSOR}: {instead}"
+        )
 
 
 class OpeningLine:

@@ -43,6 +43,7 @@ class TopApp(App[None]):
     #summary { height: auto; padding: 0 1; background: $panel; }
     #detail { height: auto; max-height: 6; padding: 0 1; background: $panel; }
     DataTable { height: 1fr; }
+    DataTable:nocolor > .datatable--cursor { text-style: reverse; }
     """
 
     def __init__(
@@ -55,7 +56,8 @@ class TopApp(App[None]):
         open_command: Sequence[str],
         environment: Mapping[str, str],
     ) -> None:
-        super().__init__()
+        # The colours of the terminal, or none where it wants none.
+        super().__init__(ansi_color=True)
         self._observer, self._connection, self._every_s = observer, connection, every_s
         self._open_command, self._environment = tuple(open_command), dict(environment)
         self._shown, self._problem = first, ""
@@ -70,6 +72,7 @@ class TopApp(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
+        self.theme = "ansi-dark"
         self._table.add_columns(*COLUMNS)
         self.show(self._shown)
         self.set_interval(self._every_s, self.refresh_look)

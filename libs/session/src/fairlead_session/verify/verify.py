@@ -370,14 +370,14 @@ class LogReading:
             self.stored = None
 
     def _check_marker(self, recorded: Recorded) -> Findings:
-        """No event that its file lacks stands before a marker. What the file has may be erased meanwhile."""
+        """A marker stands behind all events of its file, or first: what it stores may be erased."""
         event = recorded.event
         assert isinstance(event, SessionStored), event.type
         if recorded.seq:
             yield "stored-marker", f"the marker has the seq {recorded.seq}, and not 0"
         if self.purged:
             yield "purged-last", f"{event.type} follows the session's last word"
-        if self._seq > event.file.seq:
+        if self._digests and self._seq != event.file.seq:
             yield (
                 "stored-marker",
                 f"the file ends with {event.file.seq}, and the log with {self._seq}",

@@ -8,9 +8,7 @@ from typing import Final
 from fairlead_eventlog.ports import START
 from fairlead_gateway.http.sse import auto_close
 from fairlead_gateway.runtime import NatsPorts, Runtime
-from fairlead_schema import subjects
 from fairlead_schema.attachments.reference import is_attachment, object_name
-from fairlead_schema.errors import Conflict
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.ids import AttachmentId, OutputId, SessionId, TenantId
 from fairlead_schema.record import LEVEL_NEWEST
@@ -36,7 +34,7 @@ async def export_sessions(
     async for root in session_ids:
         waiting = deque((root,))
         while waiting:
-            session = SessionExport(ports, Address(principal.tenant, waiting.popleft()), lines)
+            session = _SessionExport(ports, Address(principal.tenant, waiting.popleft()), lines)
             async with auto_close(session.lines()) as session_lines:
                 async for line in session_lines:
                     piece += line
@@ -61,7 +59,7 @@ def _header(ports: NatsPorts, principal: Principal, scope: ExportScope) -> Expor
     )
 
 
-class SessionExport:
+class _SessionExport:
     """One session: its commits, and then the outputs and attachments that its events name."""
 
     def __init__(self, ports: NatsPorts, at: Address, lines: ExportLines) -> None:
@@ -72,18 +70,14 @@ class SessionExport:
         self.children: list[SessionId] = []
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """The lines of the session; none if it does not exist, or no longer, or is stored in a file.
-
-        Raises Conflict if it is stored meanwhile: what was read may miss events and outputs.
-        """
-        if await self._ports.log.end(self._at) == START or await self._is_stored():
+        """The lines of the session; none if it does not exist, or no longer, or is stored in a file."""
+        if await self._ports.log.end(self._at) == START:
             return
         begin = True
         entries = self._ports.shards.session_entries(self._at, after=0)
         async with auto_close(entries):
             async for entry in entries:
                 if is_marker(entry.payload):
-                    self._check_first(is_first=begin)
                     continue  # An earlier restore left it. It is no event of the session.
                 if begin:
                     yield self._lines.begin(self._at.session_id)
@@ -98,22 +92,7 @@ class SessionExport:
             async with auto_close(self._output_lines(output_id)) as output_lines:
                 async for line in output_lines:
                     yield line
-        self._check_first(is_first=not await self._is_stored())
         yield self._lines.seal()
-
-    async def _is_stored(self) -> bool:
-        """Whether the log of the session ends with a marker."""
-        end = await self._ports.log.end(self._at)
-        if end.seq or end == START:
-            return False
-        last = await self._ports.shards.entry_at(subjects.shard(self._at.session_id), end.position)
-        return last is not None and is_marker(last.payload)
-
-    def _check_first(self, *, is_first: bool) -> None:
-        """A marker stands before all events of a restored session. Raises Conflict for another one."""
-        if not is_first:
-            reason = "The session was stored in a file during its export: export again"
-            raise Conflict(reason, self._at.session_id)
 
     async def _output_lines(self, output_id: OutputId | AttachmentId) -> AsyncIterator[bytes]:
         """The lines of an output or an attachment; none if it is not stored any more."""

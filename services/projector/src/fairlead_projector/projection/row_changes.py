@@ -99,7 +99,7 @@ class RowChanges:
     stores: dict[Address, int] = field(default_factory=dict)
     """Stored sessions, each with the position of its marker."""
     restarts: set[Address] = field(default_factory=set)
-    """Sessions whose rows are made again: a restore brings their first event, or they miss events."""
+    """Sessions whose rows are made again, because a restore brings their first event."""
     shares_before: dict[Address, SessionShare] = field(default_factory=dict)
     shares_after_purge: dict[Address, SessionShare] = field(default_factory=dict)
     creators: dict[Address, PrincipalName | None] = field(default_factory=dict)
@@ -174,8 +174,6 @@ def fold_batch(
         if (marker := find_marker(decoded)) is not None:
             session = store_session(known, decoded, marker)
             changes.stores[at] = decoded.entry.position
-            if known is not None and session is not known:
-                changes.restarts.add(at)  # What is left of its rows says nothing.
         elif known is not None and known.row.broken is not None:
             continue
         else:

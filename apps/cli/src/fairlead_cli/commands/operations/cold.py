@@ -6,9 +6,6 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.markup import escape
-
-from fairlead_cli.chat.view.plain_text import clean
 from fairlead_cli.cold.files import file_paths, list_files
 from fairlead_cli.cold.sessions import SessionRequests
 from fairlead_cli.cold.transcript import describe_messages, read_transcripts
@@ -109,7 +106,7 @@ def _list(args: argparse.Namespace) -> int:
             str(one.events),
             str(one.bytes),
             f"{at:%Y-%m-%d %H:%M}",
-            escape(clean(one.path.name)),
+            one.path.name,
         )
     stdout_console().print(grid)
     return 0
@@ -160,4 +157,4 @@ def _say(args: argparse.Namespace, line: str, **fields: Any) -> None:  # noqa: A
     if args.json:
         print_json(fields)
     else:
-        stdout_console().print(clean(line), markup=False, soft_wrap=True)
+        stdout_console().print(line, markup=False, soft_wrap=True)

@@ -7,7 +7,7 @@ import sys
 
 from fairlead_cli.command_line.command_table import COMMANDS
 from fairlead_cli.command_line.module_loader import keep_modules
-from fairlead_cli.command_line.opening_line import OpeningLine
+from fairlead_cli.command_line.opening_line import OpeningLine, check_terminal
 from fairlead_cli.errors import UsageError
 from fairlead_cli.gateway import PATIENCE_S, explain_errors, gateway_of, run_with_client
 from fairlead_cli.json_output import print_json
@@ -24,9 +24,7 @@ def run(args: argparse.Namespace) -> int:
         look = run_with_client(args, lambda client: SessionObserver(client, args.limit).look())
         print_json(look.wire())
         return 0
-    # The screen is drawn on standard error.
-    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        raise UsageError("top needs a terminal; --json prints one look for programs")
+    check_terminal("top", "--json prints one look for programs")
     with OpeningLine("top") as line:
         asyncio.run(_show(args, line))
     return 0

@@ -62,9 +62,6 @@ async def fork(context: ContextDep, tenant: TenantParam, command: ForkSession) -
     if (reached := await context.quotas.find_reached_quota(tenant, CREATE_QUOTAS)) is not None:
         raise quota_error(reached)
     stored = await _stored_events(context, source, through=original.seq)
-    if [event["seq"] for event in stored] != list(range(1, original.seq + 1)):
-        # It was purged, or stored in a file, while this process read it.
-        raise Conflict("The session cannot be forked now", source.session_id)
     events = fork_events(
         stored, source.session_id, at.session_id, message_id=command.message_id, by=current_caller()
     )

@@ -6,7 +6,7 @@ from fairlead_eventlog.ports import START
 from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.existing_session import check_in_log
 from fairlead_schema.commands.transfer import CommitsRead, ReadCommits
-from fairlead_schema.errors import Conflict, ServiceUnavailable, SessionNotFound
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.transfer.events import is_marker
@@ -17,7 +17,7 @@ PAGE_BYTES: Final = 256 * 1024
 
 
 async def read_page(context: ContextDep, tenant: TenantParam, command: ReadCommits) -> CommitsRead:
-    """Some commits after a position. Raises SessionNotFound, SessionIsStored, Conflict."""
+    """Some commits after a position. Raises SessionNotFound, SessionIsStored."""
     at = Address(tenant, command.session_id)
     end = await context.eventlog.log.end(at)
     if end == START:
@@ -29,11 +29,6 @@ async def read_page(context: ContextDep, tenant: TenantParam, command: ReadCommi
     size, position, next_ = 0, command.after, None
     async for entry in context.eventlog.shards.session_entries(at, after=command.after):
         if is_marker(entry.payload):
-            if command.after or commits:
-                reason = (
-                    "The session was stored in a file meanwhile: read it again from the beginning"
-                )
-                raise Conflict(reason, at.session_id)
             continue  # An earlier restore left it. It is no event of the session.
         if commits and (len(commits) == command.limit or size + len(entry.payload) > PAGE_BYTES):
             next_ = position

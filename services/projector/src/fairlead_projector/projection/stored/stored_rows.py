@@ -1,9 +1,10 @@
 """The rows of stored sessions: they stay while a file holds the log, and a restore makes them again. Pure."""
 
+from fairlead_eventlog.ports import LogEntry
 from fairlead_projector.projection.log_entries import DecodedEntry
 from fairlead_projector.projection.rows import ProjectedSession, SessionRow
 from fairlead_schema.events import SessionStored
-from fairlead_schema.session_values.stored_file import StoredFile, StoredState
+from fairlead_schema.session_values.stored_file import StoredState
 from fairlead_schema.subjects import Address
 
 
@@ -16,32 +17,12 @@ def find_marker(decoded: DecodedEntry) -> SessionStored | None:
 def store_session(
     known: ProjectedSession | None, decoded: DecodedEntry, marker: SessionStored
 ) -> ProjectedSession:
-    """The session whose log is in a file. Without whole rows, the marker has what lists and totals need.
-
-    Rows may miss events that are erased: Postgres may fail after the log was erased.
-    """
-    entry, time, file = decoded.entry, decoded.events[-1].time, marker.file
-    lacks: bool | None = None
-    if known is not None and _is_noted(known.row, file):
-        assert known.row.stored is not None, "the marker stands in the log twice"
-        lacks = known.row.stored.lacks_messages
-    elif known is None or known.row.broken is not None or known.row.seq != file.seq:
-        known, lacks = ProjectedSession(_row_of_marker(entry.at, marker)), True
-    row = known.row
-    row.stored = StoredState(**dict(file), time=time, lacks_messages=lacks)
-    # The log begins again, so that only the marker has bytes and the next seq is 1.
-    row.seq, row.position, row.log_bytes = 0, entry.position, len(entry.payload)
+    """The session whose log is in a file. Without readable rows, the marker has what lists need."""
+    entry, time = decoded.entry, decoded.events[-1].time
+    if known is None or known.row.broken is not None:
+        known = ProjectedSession(_row_of_marker(entry.at, marker))
+    _mark_stored(known.row, entry, marker, time)
     return known
-
-
-def _is_noted(row: SessionRow, file: StoredFile) -> bool:
-    """Whether the row has this marker already."""
-    return (
-        row.broken is None
-        and row.stored is not None
-        and row.seq == 0
-        and row.stored.digest == file.digest
-    )
 
 
 def begins_again(session: ProjectedSession | None, decoded: DecodedEntry) -> bool:
@@ -59,6 +40,15 @@ def note_restored(row: SessionRow) -> None:
     """The session is back in the log as soon as the last event of its file is."""
     if row.stored is not None and row.seq >= row.stored.seq:
         row.stored = None
+
+
+def _mark_stored(row: SessionRow, entry: LogEntry, marker: SessionStored, time: int) -> None:
+    """Note the file. The log begins again, so that only the marker has bytes and the next seq is 1."""
+    lacks = None if row.seq == marker.file.seq else True
+    if row.stored is not None and row.seq == 0 and row.stored.digest == marker.file.digest:
+        lacks = row.stored.lacks_messages  # The marker stands in the log twice.
+    row.stored = StoredState(**dict(marker.file), time=time, lacks_messages=lacks)
+    row.seq, row.position, row.log_bytes = 0, entry.position, len(entry.payload)
 
 
 def _row_of_marker(at: Address, marker: SessionStored) -> SessionRow:
