@@ -13,6 +13,7 @@ from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_eventlog.replicas.contiguity import read_contiguous, read_raw
 from fairlead_eventlog.session_cache import SessionCache, Versioned
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
+from fairlead_schema.events import SessionArchived
 from fairlead_schema.record import LEVEL_NEWEST, Commit, Draft, Recorded, encode
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -187,3 +188,25 @@ async def test_a_commit_that_was_broadcast_takes_a_cache_across_the_marker(at: A
     assert cache.fold(known, stored).state.seq == 2
     assert AssumedState(known).head.seq == 0
     assert len(await read_all(eventlog.log, at)) > 2
+
+
+@pytest.mark.parametrize("after", [0, 1, -1])
+async def test_a_tail_of_a_restored_session_tells_no_old_marker(
+    finalised: EventLog, at: Address, after: int
+) -> None:
+    """Who waits for the next event of a session that is back would take it for a stored one."""
+    events = await live(finalised, at)
+    stored = await store(finalised, at)
+    await finalised.log.erase(at, before=stored.position)
+    cursor = after if after >= 0 else events[-1].seq
+
+    async def first() -> StoredCommit:
+        tail = finalised.log.tail(at, after=cursor)
+        async with aclosing(cast("AsyncGenerator[StoredCommit, None]", tail)) as commits:
+            return await anext(commits)
+
+    async with asyncio.timeout(5):
+        head = await restore(finalised, at, events)
+        drafts = (Draft(ids.event_id(), 1, SessionArchived()),)
+        await finalised.log.append(at, ids.commit_id(), drafts, after=head)
+        assert (await first()).head.seq > cursor

@@ -148,7 +148,8 @@ class MemoryLog:
         while True:
             page = await self.read(at, after=order.head)
             for stored in page.commits:
-                if await order.accept(stored) and (stored.head.seq > after or stored.marker):
+                is_news = await order.is_news(stored, after=after)
+                if await order.accept(stored) and is_news:
                     yield stored
             async with self._appended:
                 if not (await self.read(at, after=order.head, limit=1)).commits:

@@ -33,6 +33,16 @@ class CommitOrder:
         self._last_ids = frozenset(recorded.id for recorded in stored.commit.events)
         return True
 
+    async def is_news(self, stored: StoredCommit, *, after: int) -> bool:
+        """Whether the next commit tells something to a reader who has the events up to `after`.
+
+        A restored session keeps its marker in front. A reader who begins before it does not need it,
+        unless nothing stands behind it: then the session is stored now.
+        """
+        if stored.marker is None or (self.head != START and self.head.seq >= after):
+            return stored.marker is not None or stored.head.seq > after
+        return await self._log.last_commit_position(self._at) == stored.position
+
     def accept_next(self, entry: LogEntry, commit: RawCommit) -> bool:
         """Accept a commit that plainly brings the next events. False: only `accept` can judge it."""
         seq, ids = self.head.seq, set[str]()

@@ -40,8 +40,8 @@ class SessionTail:
             msg: InboundMessage | None = None
             while True:
                 async for stored in self._commits_of(order.head, msg):
-                    is_new = stored.head.seq > after or stored.marker is not None
-                    if await order.accept(stored) and is_new:
+                    is_news = await order.is_news(stored, after=after)
+                    if await order.accept(stored) and is_news:
                         yield stored
                 msg = await self._next()
         finally:
