@@ -68,11 +68,19 @@ class SessionRequests:
         await self._wait(session_id, is_stored=False)
 
     async def roots(self, *, before: int) -> AsyncIterator[SessionInfo]:
-        """The sessions in the log that nobody has changed since a time, without sub-agents, oldest first."""
-        async for session in self._list({"order": "asc", "roots": "true"}):
+        """The sessions in the log that nobody has changed since a time, oldest first.
+
+        A sub-agent goes with its parent. One whose parent is stored stayed behind when a run stopped.
+        """
+        stored: set[SessionId] = set()
+        async for session in self._list({"order": "asc"}):
             if session.time.created >= before:
                 return
-            if session.time.updated < before and session.stored is None:
+            if session.stored is not None:
+                stored.add(session.id)
+            elif session.time.updated < before and (
+                session.parent_id is None or session.parent_id in stored
+            ):
                 yield session
 
     async def find_busy_child(self, root: SessionId) -> SessionOverview | None:
