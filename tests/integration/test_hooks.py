@@ -208,6 +208,31 @@ async def test_a_paused_webhook_waits_and_a_new_secret_signs_beside_the_old_one(
     await check_hidden(up, made["secret"], paused["secret"])
 
 
+async def test_a_pause_holds_for_a_process_that_has_not_heard_of_it(
+    up: Stack, receiver: Receiver
+) -> None:
+    """Who paused a webhook has an answer, so nothing is posted any more, however late a process is."""
+    made = await register(up, f"{receiver.url}/late")
+    path = f"/api/webhook/{made['webhook']['id']}"
+    await up.answer_another_session()
+    known = len(await receiver.until("/late"))
+    up.up.kill("hooks", 1, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(30):
+            while (await up.http.patch(path, json={"paused": True})).status_code != 200:
+                await asyncio.sleep(0.1)
+        for _ in range(6):
+            await up.answer_another_session()
+    finally:
+        up.up.kill("hooks", 1, signal.SIGCONT)
+    await asyncio.sleep(1.5)
+
+    assert len(receiver.on("/late")) == known
+    await up.http.patch(path, json={"paused": False})
+    await receiver.until("/late", known + 6)
+    await remove(up, made)
+
+
 async def check_hidden(up: Stack, *secrets: str) -> None:
     """No list and no log shows a secret."""
     texts = [(await up.http.get("/api/webhook")).text]

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 PREFIX: Final = "hook"
 # A receiver that is gone gets nothing. The events stay pending until somebody changes the webhook.
 GONE_PAUSE_S: Final = 60.0
+# The lane of a changed webhook closes in a moment. The lane after it takes the event.
+CHANGED_PAUSE_S: Final = 1.0
 
 
 def consumer_name(tenant: TenantId, webhook_id: str) -> str:
@@ -119,11 +121,19 @@ class Lane:
         if self.health.gone:
             await job.retry_later(GONE_PAUSE_S)
             return
+        if not await self._is_current():
+            await job.retry_later(CHANGED_PAUSE_S)
+            return
         id_ = delivery_id(self.record.id, envelope["id"])
         attempt = await post_event(
             self.record, id_, cloud_event(at, envelope, kind), self._settings.hooks
         )
         await self._settle(job, attempt, partial(self._describe_failure, job, envelope, attempt))
+
+    async def _is_current(self) -> bool:
+        """Whether nobody has paused, changed or removed the webhook: the leader has the last word."""
+        found = await self._eventlog.webhooks.read(self._tenant, self.record.id)
+        return found is not None and WebhookRecord.model_validate_json(found.value) == self.record
 
     async def _settle(
         self, job: Job, attempt: DeliveryAttempt, undelivered: Callable[[], UndeliveredEvent]
