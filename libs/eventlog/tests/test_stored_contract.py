@@ -205,7 +205,7 @@ async def test_a_tail_of_a_restored_session_tells_no_old_marker(
         async with aclosing(cast("AsyncGenerator[StoredCommit, None]", tail)) as commits:
             return await anext(commits)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         head = await restore(finalised, at, events)
         drafts = (Draft(ids.event_id(), 1, SessionArchived()),)
         await finalised.log.append(at, ids.commit_id(), drafts, after=head)
