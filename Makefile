@@ -82,7 +82,7 @@ chaos: sync
 
 # Proofs that take minutes: every fault of a cluster, the release before this one, a wrong clock, wheels.
 slow: sync
-	$(RUN) pytest -m "integration and slow" -q -s tests
+	$(RUN) pytest -m "integration and slow" -q -s tests apps services libs
 
 # Every fault of a cluster, also those that take minutes.
 cluster: sync

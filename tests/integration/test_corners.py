@@ -192,6 +192,7 @@ async def test_a_settlement_that_meets_a_parking_runner_is_not_lost(up: Stack) -
     assert [count_runs(up, f"park{number}") for number in range(16)] == [1] * 16
 
 
+@pytest.mark.slow
 async def test_a_once_call_whose_worker_died_is_settled_and_never_run_again(up: Stack) -> None:
     """E-20: its outcome is unknown, and that is what the model is told.
 

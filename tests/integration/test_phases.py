@@ -99,6 +99,7 @@ async def test_killed_after_its_run_a_call_that_may_run_once_does(up: Stack) -> 
     assert count_runs(up, "after-once") == 1
 
 
+@pytest.mark.slow
 async def test_killed_after_its_run_a_pure_call_runs_again(up: Stack) -> None:
     """E-20: nothing was lost but time."""
     session = await lose_settlement(up, "after-pure", "probe_pure")
@@ -110,7 +111,7 @@ async def test_killed_after_its_run_a_pure_call_runs_again(up: Stack) -> None:
     assert not events_of(log, "tool.failed")
 
 
-@pytest.mark.parametrize("tool", ["probe_once", "probe_pure"])
+@pytest.mark.parametrize("tool", ["probe_once", pytest.param("probe_pure", marks=pytest.mark.slow)])
 async def test_a_settlement_that_left_its_killed_worker_counts(up: Stack, tool: str) -> None:
     """E-20: the result is on its way when its worker dies: it lands, and nothing runs again."""
     key = f"left-{tool}"
