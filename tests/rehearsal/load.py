@@ -149,12 +149,16 @@ class Clients:
         waiting = asyncio.create_task(self.send("POST", f"/api/session/{session}/wait"))
         try:
             while asks and not waiting.done():
-                for request in await self.send("GET", f"/api/session/{session}/permission") or ():
-                    await self._reply(session, request["id"])
+                await self.answer_asks(session)
                 await asyncio.sleep(0.2)
             await waiting
         finally:
             waiting.cancel()
+
+    async def answer_asks(self, session: str) -> None:
+        """Answer yes to everything that a session asks."""
+        for request in await self.send("GET", f"/api/session/{session}/permission") or ():
+            await self._reply(session, request["id"])
 
     async def _reply(self, session: str, request: str) -> None:
         """Permit a call. An ask that is answered already is not found."""

@@ -114,7 +114,11 @@ class Rehearsal:
     async def _check(
         self, deployment: Deployment, name: str, acknowledged: list[Acknowledged]
     ) -> None:
-        """Wait until everything rests, then hold the log against every promise, twice."""
+        """Wait until everything rests, then hold the log against every promise, twice.
+
+        A session that asked just before the backup asks again after the restore: a person answers.
+        """
+        person = Clients(self._load, deployment.url, deployment.headers)
         with self._report.step(f"rest and verify ({name})") as step:
             deadline = time.monotonic() + REST_S_MAX
             while True:
@@ -123,9 +127,13 @@ class Rehearsal:
                     deployment.fairlead, "verify", "--export", f"/backup/{export.name}"
                 )
                 logs = read_logs(export)
-                if not find_unfinished(logs) or time.monotonic() > deadline:
+                unfinished = find_unfinished(logs)
+                if not unfinished or time.monotonic() > deadline:
                     break
+                for session in unfinished:
+                    await person.answer_asks(session)
                 await asyncio.sleep(1)
+            await person.abandon()
             for kind, texts in judge(logs, acknowledged).items():
                 self._report.broken[kind] += [f"{name}: {text}" for text in texts]
             step.detail = f"{len(logs)} sessions, {len(acknowledged)} acknowledged prompts"

@@ -22,15 +22,20 @@ def read_logs(export: Path) -> dict[str, list[Recorded]]:
     return logs
 
 
-def find_unfinished(logs: Logs) -> list[str]:
-    """What should still move, a sentence each."""
-    return [f"{session}: {left}" for session, log in logs.items() for left in work_left(list(log))]
+def find_unfinished(logs: Logs) -> dict[str, tuple[str, ...]]:
+    """The sessions that should still move, and what is left to do in each."""
+    unfinished = {session: work_left(list(log)) for session, log in logs.items()}
+    return {session: left for session, left in unfinished.items() if left}
 
 
 def judge(logs: Logs, acknowledged: Iterable[Acknowledged]) -> dict[str, list[str]]:
     """Broken promises by kind: acknowledged and lost, done twice, never finished, another rule broken."""
     broken: dict[str, list[str]] = {"lost": [], "doubled": [], "stranded": [], "other": []}
-    broken["stranded"] = find_unfinished(logs)
+    broken["stranded"] = [
+        f"{session}: {left}"
+        for session, all_left in find_unfinished(logs).items()
+        for left in all_left
+    ]
     for each in acknowledged:
         events = list(logs.get(each.session, ()))
         for type_, none in (("prompt.admitted", "lost"), ("prompt.promoted", "stranded")):
