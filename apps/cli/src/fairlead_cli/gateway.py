@@ -15,20 +15,18 @@ from fairlead_cli.errors import (
     OtherRelease,
     ServerRefused,
     Unreachable,
-    UsageError,
 )
+from fairlead_cli.gateway_address import address_of
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
-from fairlead_client.credentials import clean_token
 from fairlead_client.errors import (
-    AddressInvalid,
     ClientError,
     MalformedAnswer,
     NotFairlead,
     ServerAway,
     TokenUnavailable,
 )
-from fairlead_client.local_stack import Gateway, check_address, find_gateway
+from fairlead_client.local_stack import Gateway
 from fairlead_schema.errors import (
     Forbidden,
     InvalidRequest,
@@ -68,18 +66,9 @@ def run_with_connection(
 
 
 def gateway_of(args: argparse.Namespace) -> Gateway:
-    """The gateway that the arguments name. Raises UsageError."""
+    """The gateway that the arguments name, with what speaks to it. Raises UsageError."""
     load_http()
-    gateway = find_gateway(args.http, args.token, state=args.state)
-    try:
-        check_address(gateway.url)
-        if isinstance(gateway.token, str):
-            clean_token(gateway.token)
-    except AddressInvalid as error:
-        raise UsageError(f"--http: {error}") from error
-    except TokenUnavailable as error:
-        raise UsageError(f"--token: {error}") from error
-    return gateway
+    return address_of(args)
 
 
 @asynccontextmanager

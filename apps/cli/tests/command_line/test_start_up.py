@@ -1,5 +1,6 @@
 """How quickly a command starts: what is loaded, counted in modules, because seconds are noisy."""
 
+import json
 import subprocess
 import sys
 
@@ -179,3 +180,45 @@ def test_the_screen_of_a_session_opens_without_the_libraries_of_markdown() -> No
     assert "textual.app" in modules
     assert modules & {"markdown_it", "rich.markdown", "nats"} == set()
     assert not [name for name in modules if name.startswith(UNUSED)]
+
+
+GREETING = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": 1, "clientCapabilities": {}},
+}
+
+
+def test_an_editor_is_greeted_before_the_client_of_the_gateway_is_loaded() -> None:
+    program = PROGRAM.replace("*sys.modules)", "*sys.modules, file=sys.stderr)")
+    process = subprocess.run(
+        [sys.executable, "-c", program, "acp", *AWAY],
+        check=True,
+        capture_output=True,
+        text=True,
+        input=json.dumps(GREETING) + "\n",
+    )
+    modules = set(process.stderr.rpartition("loaded:")[2].split())
+
+    assert json.loads(process.stdout)["result"]["agentInfo"]["name"] == "fairlead"
+    assert "acp.schema" in modules
+    assert modules & (FAR | {"httpx", "opentelemetry"}) == set()
+
+
+def test_the_models_of_the_editor_protocol_are_built_at_their_first_use() -> None:
+    program = """
+import pydantic
+from fairlead_cli.command_line.module_loader import load_editor_protocol
+configure = pydantic.ConfigDict
+load_editor_protocol()
+from acp import schema
+assert not schema.PromptRequest.__pydantic_complete__
+schema.PromptRequest.model_validate({"sessionId": "a", "prompt": [{"type": "text", "text": "hi"}]})
+assert schema.PromptRequest.__pydantic_complete__
+assert pydantic.ConfigDict is configure
+class Later(pydantic.BaseModel):
+    name: str
+assert Later.__pydantic_complete__
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -4,6 +4,7 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 @contextmanager
@@ -30,3 +31,33 @@ def load_http() -> None:
     """Load the connections of HTTP. They load HTTP/2 when a server speaks it, so not before."""
     with keep_modules(without="h2"):
         import httpcore  # noqa: F401, PLC0415
+
+
+def load_editor_protocol() -> None:
+    """Load the Agent Client Protocol. Its 270 models are built when an editor first uses them.
+
+    The package reads the docstring of every field out of its own source, for JSON schemas that
+    nobody asks for here. That and the models took two thirds of the start.
+    """
+    with keep_modules(without="opentelemetry"), _models_built_at_first_use():
+        import acp  # noqa: F401, PLC0415
+
+
+@contextmanager
+def _models_built_at_first_use() -> Iterator[None]:
+    """Let the models that are defined in the block read no docstrings and be built later."""
+    import pydantic  # noqa: PLC0415
+
+    configure = pydantic.ConfigDict
+    shared = pydantic.BaseModel.model_config
+
+    def configure_lightly(**options: Any) -> pydantic.ConfigDict:  # noqa: ANN401
+        return configure(**(options | {"use_attribute_docstrings": False}))
+
+    setattr(pydantic, "ConfigDict", configure_lightly)  # noqa: B010 - a class to mypy
+    shared["defer_build"] = True
+    try:
+        yield
+    finally:
+        del shared["defer_build"]
+        setattr(pydantic, "ConfigDict", configure)  # noqa: B010
