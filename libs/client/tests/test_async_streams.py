@@ -124,6 +124,25 @@ async def test_a_token_that_nobody_renews_ends_the_stream(gateway: ScriptedGatew
             await take(fairlead, 2)
 
 
+async def test_a_token_that_expired_while_the_server_was_away_for_long_is_renewed(
+    gateway: ScriptedGateway, tmp_path: Path
+) -> None:
+    """The time without a server is no time with a bad token."""
+    file, expired = tmp_path / "token", refuse(Unauthorized("The credentials expired"))
+    file.write_text("first")
+    away = [refuse(ServiceUnavailable("NATS is away", service="nats"))] * 4
+    gateway.script(STREAM, stream(event(1)), *away, expired, stream(event(2)), b"")
+    async with (
+        AsyncFairlead(gateway.url, token=file, patience_s=0.3) as fairlead,
+        aclosing(fairlead.follow("ses_a")) as events,
+    ):
+        first = await anext(events)
+        file.write_text("second")
+        second = await anext(events)
+
+    assert (first.seq, second.seq) == (1, 2)
+
+
 @pytest.mark.parametrize(
     "refusal",
     [

@@ -1,10 +1,17 @@
 """Whether a failed request is repeated, and after which pause."""
 
 import random
+import time
 from typing import Final
 
-from fairlead_client.errors import ClientError, ServerAway
-from fairlead_schema.errors import InternalFailure, LimitReached, Refused, ServiceUnavailable
+from fairlead_client.errors import ClientError, ServerAway, TokenUnavailable
+from fairlead_schema.errors import (
+    InternalFailure,
+    LimitReached,
+    Refused,
+    ServiceUnavailable,
+    Unauthorized,
+)
 
 PAUSE_S_FIRST: Final = 0.1
 PAUSE_S_MAX: Final = 2.0
@@ -42,3 +49,34 @@ def pause_s(failures: int, error: ClientError | Refused) -> float:
         return _LIMIT_PAUSE_S
     pause = min(PAUSE_S_FIRST * float(1 << min(failures, 10)), PAUSE_S_MAX)
     return pause * (1 - _SPREAD * random.random())  # noqa: S311 - a spread, no secret
+
+
+class Interruption:
+    """How long a stream is interrupted, and whether somebody still waits for it.
+
+    Before the first answer the patience counts for every failure. After it the stream is opened for ever, and
+    the patience counts for refused credentials alone, from their first refusal on.
+    """
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.was_open = False
+        self._failing_since: float | None = None
+        self._refused_since: float | None = None
+
+    def end(self) -> None:
+        """The stream is open, and something came."""
+        self.failures, self.was_open = 0, True
+        self._failing_since = self._refused_since = None
+
+    def has_lasted(self, error: ClientError | Refused, patience_s: float | None) -> bool:
+        """Note one more failure. True: the patience is over."""
+        now, is_refusal = time.monotonic(), isinstance(error, Unauthorized | TokenUnavailable)
+        self.failures += 1
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        if not is_refusal:
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = now
+        since = self._refused_since if self.was_open else self._failing_since
+        return patience_s is not None and since is not None and now - since > patience_s

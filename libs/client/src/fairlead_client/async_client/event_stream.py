@@ -1,6 +1,5 @@
 """Follows the events of a session through every interruption, without a gap and without a double."""
 
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final, Protocol
@@ -8,7 +7,7 @@ from typing import Final, Protocol
 from fairlead_client.async_client.runtime import sleep
 from fairlead_client.errors import ClientError, TokenUnavailable
 from fairlead_client.received_event import ReceivedEvent
-from fairlead_client.retry_policy import is_passing, pause_s
+from fairlead_client.retry_policy import Interruption, is_passing, pause_s
 from fairlead_client.stream_place import StreamPlace
 from fairlead_schema.errors import Refused, ServiceUnavailable, SessionNotFound, Unauthorized
 
@@ -66,18 +65,17 @@ async def _follow_stream(
     Before the first answer the patience of the source holds. After it the stream is opened again for
     ever. Raises Refused if the server has nothing to follow, and ClientError.
     """
-    failing_since: float | None = None
-    failures, was_open = 0, False
+    interruption = Interruption()
     while True:
         try:
             async with aclosing(source.read_stream(place)) as stream:
                 async for item in stream:
-                    failing_since, failures, was_open = None, 0, True
+                    interruption.end()
                     source.note_failure(None)
                     yield item
             error: ClientError | Refused = ServiceUnavailable("The stream ended")
         except (Unauthorized, TokenUnavailable) as refusal:
-            if not await _has_other_token(source) and not was_open:
+            if not await _has_other_token(source) and not interruption.was_open:
                 raise
             error = refusal
         except (ClientError, Refused) as problem:
@@ -85,16 +83,11 @@ async def _follow_stream(
                 raise
             error = problem
         source.note_failure(error)
-        now = time.monotonic()
-        failing_since = now if failing_since is None else failing_since
-        is_lasting = not was_open or isinstance(error, Unauthorized | TokenUnavailable)
-        patience_s = source.patience_s
-        if is_lasting and patience_s is not None and now - failing_since > patience_s:
+        if interruption.has_lasted(error, source.patience_s):
             raise error
         place.deadline.check()
         place.fragments.reconnect()
-        await sleep(pause_s(failures, error))
-        failures += 1
+        await sleep(pause_s(interruption.failures - 1, error))
 
 
 def _check_erased(item: ReceivedEvent | str, place: StreamPlace) -> None:

@@ -1,14 +1,13 @@
 # Generated from async_client/event_stream.py by `make client`: change that file.
 """Follows the events of a session through every interruption, without a gap and without a double."""
 
-import time
 from collections.abc import Generator
 from contextlib import closing
 from typing import Final, Protocol
 
 from fairlead_client.errors import ClientError, TokenUnavailable
 from fairlead_client.received_event import ReceivedEvent
-from fairlead_client.retry_policy import is_passing, pause_s
+from fairlead_client.retry_policy import Interruption, is_passing, pause_s
 from fairlead_client.stream_place import StreamPlace
 from fairlead_client.sync_client.runtime import sleep
 from fairlead_schema.errors import Refused, ServiceUnavailable, SessionNotFound, Unauthorized
@@ -65,18 +64,17 @@ def _follow_stream(
     Before the first answer the patience of the source holds. After it the stream is opened again for
     ever. Raises Refused if the server has nothing to follow, and ClientError.
     """
-    failing_since: float | None = None
-    failures, was_open = 0, False
+    interruption = Interruption()
     while True:
         try:
             with closing(source.read_stream(place)) as stream:
                 for item in stream:
-                    failing_since, failures, was_open = None, 0, True
+                    interruption.end()
                     source.note_failure(None)
                     yield item
             error: ClientError | Refused = ServiceUnavailable("The stream ended")
         except (Unauthorized, TokenUnavailable) as refusal:
-            if not _has_other_token(source) and not was_open:
+            if not _has_other_token(source) and not interruption.was_open:
                 raise
             error = refusal
         except (ClientError, Refused) as problem:
@@ -84,16 +82,11 @@ def _follow_stream(
                 raise
             error = problem
         source.note_failure(error)
-        now = time.monotonic()
-        failing_since = now if failing_since is None else failing_since
-        is_lasting = not was_open or isinstance(error, Unauthorized | TokenUnavailable)
-        patience_s = source.patience_s
-        if is_lasting and patience_s is not None and now - failing_since > patience_s:
+        if interruption.has_lasted(error, source.patience_s):
             raise error
         place.deadline.check()
         place.fragments.reconnect()
-        sleep(pause_s(failures, error))
-        failures += 1
+        sleep(pause_s(interruption.failures - 1, error))
 
 
 def _check_erased(item: ReceivedEvent | str, place: StreamPlace) -> None:
