@@ -1,7 +1,7 @@
 """Generates the synchronous client from the asynchronous one: `make client`.
 
 Written by hand on both sides are `__init__`, `runtime`, which holds what differs, and `nats_connection`: nats-py
-is asynchronous alone.
+is asynchronous alone, so the synchronous side has a `loop_thread` for it.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final
 
 PACKAGE: Final = Path(__file__).parents[1] / "src/fairlead_client"
 _FIXED: Final = "I,F401,UP028"
-BY_HAND: Final = frozenset({"__init__.py", "runtime.py", "nats_connection.py"})
+BY_HAND: Final = frozenset({"__init__.py", "runtime.py", "nats_connection.py", "loop_thread.py"})
 _WORDS: Final = {
     "AsyncGenerator": "Generator",
     "Awaitable": "",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fairlead_client.errors import (
         AddressInvalid,
         AnswerMisfit,
+        ClientClosed,
         ClientError,
         ExtraMissing,
         MalformedAnswer,
@@ -41,6 +42,7 @@ __all__ = [
     "AddressInvalid",
     "AnswerMisfit",
     "AsyncFairlead",
+    "ClientClosed",
     "ClientError",
     "ExtraMissing",
     "Fairlead",
@@ -70,6 +72,7 @@ _MODULES: Final = {
     "AddressInvalid": "fairlead_client.errors",
     "AnswerMisfit": "fairlead_client.errors",
     "AsyncFairlead": "fairlead_client.async_client.client",
+    "ClientClosed": "fairlead_client.errors",
     "ClientError": "fairlead_client.errors",
     "ExtraMissing": "fairlead_client.errors",
     "Fairlead": "fairlead_client.sync_client.client",

@@ -9,6 +9,7 @@ ClientError
 ├── UnknownRefusal      the server refused in a way that this client does not know: it is newer
 ├── MalformedAnswer     an answer or an event cannot be read
 ├── TokenUnavailable    the source of the token gave none
+├── ClientClosed        the program closed the client, and uses it
 ├── ExtraMissing        the package is installed without an extra that is needed
 ├── NotOverNats         the operation needs the HTTP API
 ├── PromptFailed        the model's turn failed, and the session rests
@@ -94,6 +95,11 @@ class MalformedAnswer(ClientError):
 class TokenUnavailable(ClientError):
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(f"no token from {source}: {reason}")
+
+
+class ClientClosed(ClientError):
+    def __init__(self) -> None:
+        super().__init__("the client is closed: make another one, or close it later")
 
 
 class ExtraMissing(ClientError):

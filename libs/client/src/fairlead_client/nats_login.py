@@ -16,6 +16,8 @@ from fairlead_schema.ids import DEFAULT_TENANT
 
 DEFAULT_URL: Final = "nats://127.0.0.1:4222"
 LOCAL_PRINCIPAL: Final = "local"
+CONNECT_S: Final = 5
+"""How long one server may take to connect."""
 
 
 @dataclass(frozen=True, slots=True)

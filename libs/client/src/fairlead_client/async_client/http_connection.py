@@ -8,9 +8,10 @@ import httpx
 
 from fairlead_client.answers.http_answers import away, json_of, not_fairlead, refusal_of
 from fairlead_client.async_client.repetition import repeat
-from fairlead_client.async_client.runtime import resolve
+from fairlead_client.async_client.runtime import break_off, resolve
 from fairlead_client.credentials import TokenSource, clean_token, token_reader
 from fairlead_client.deadline import UNLIMITED, Deadline
+from fairlead_client.errors import ClientClosed
 from fairlead_client.local_stack import check_address
 from fairlead_client.tls_trust import trust_of
 from fairlead_schema.errors import Unauthorized
@@ -41,6 +42,8 @@ class AsyncHttpConnection:
         self._token: str | None = None
         self._refused: str | None = None
         """The token of the request that was refused last."""
+        self._is_closed = False
+        self._streams = set[httpx.Response]()
         # As everywhere in Fairlead: no variable of the environment names a proxy.
         self._http = http or httpx.AsyncClient(
             timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S),
@@ -50,6 +53,10 @@ class AsyncHttpConnection:
         )
 
     async def aclose(self) -> None:
+        """Close the connections. Whoever reads a stream meanwhile gets ClientClosed."""
+        self._is_closed = True
+        for response in tuple(self._streams):
+            break_off(response)
         await self._http.aclose()
 
     async def request(
@@ -81,6 +88,7 @@ class AsyncHttpConnection:
         self, path: str, params: dict[str, str], *, media: str, read_s: float
     ) -> AsyncGenerator[httpx.Response, None]:
         """A body to read piece by piece, opened once. Raises Refused and ClientError."""
+        self._check_open()
         timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=read_s)
         headers = {"accept": media, **await self._authorization()}
         token = self._token
@@ -94,7 +102,11 @@ class AsyncHttpConnection:
                 if not response.headers.get("content-type", "").startswith(media):
                     await response.aread()
                     raise not_fairlead(response)
-                yield response
+                self._streams.add(response)
+                try:
+                    yield response
+                finally:
+                    self._streams.discard(response)
         except httpx.TransportError as error:
             raise away(self.url, error) from error
         except Unauthorized:
@@ -112,6 +124,10 @@ class AsyncHttpConnection:
         # Otherwise another request was refused before, and has read it.
         return self._token != refused
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClientClosed
+
     async def _authorization(self) -> dict[str, str]:
         if self._read_token is None:
             return {}
@@ -122,6 +138,7 @@ class AsyncHttpConnection:
     async def _send(
         self, method: str, path: str, options: dict[str, Any], deadline: Deadline
     ) -> httpx.Response:
+        self._check_open()
         headers = {**options.get("headers", {}), **await self._authorization()}
         options, token = {**options, "headers": headers}, self._token
         if deadline.is_set:

@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fairlead_client.async_client.runtime import resolve
 from fairlead_client.credentials import token_reader
-from fairlead_client.errors import ClientError, ExtraMissing, ServerAway, TokenUnavailable
+from fairlead_client.errors import (
+    ClientClosed,
+    ClientError,
+    ExtraMissing,
+    ServerAway,
+    TokenUnavailable,
+)
 from fairlead_client.mailbox import AsyncMailbox, HeardMessage
-from fairlead_client.nats_login import NatsLogin
+from fairlead_client.nats_login import CONNECT_S, NatsLogin
 from fairlead_schema.errors import Forbidden, Refused, Unauthorized
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
 
-CONNECT_S: Final = 5
 CLOSE_S: Final = 2.0
 PING_S: Final = 10
 _REFUSED: Final = ("authorization", "authentication")
@@ -37,6 +42,7 @@ class AsyncTenantLink:
         self._read_token = token_reader(login.token)
         self._connecting = asyncio.Lock()
         self._nats: Client | None = None
+        self._is_closed = False
         self._shown: tuple[bytes, str | None] = (b"", None)
         self._inbox = ""
         self._count = 0
@@ -45,7 +51,7 @@ class AsyncTenantLink:
 
     async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
         """The answer to a request. Raises ServerAway, Forbidden, Unauthorized, TokenUnavailable."""
-        nats = await self._connect()
+        nats = await self._connect_within(timeout_s)
         self._count += 1
         token = str(self._count)
         answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
@@ -69,9 +75,11 @@ class AsyncTenantLink:
         return message.data
 
     @asynccontextmanager
-    async def listen(self, *subjects: str) -> AsyncGenerator[AsyncMailbox, None]:
+    async def listen(
+        self, *subjects: str, timeout_s: float = CONNECT_S
+    ) -> AsyncGenerator[AsyncMailbox, None]:
         """A mailbox for some subjects, over the present connection. Raises as `request` does."""
-        nats = await self._connect()
+        nats = await self._connect_within(timeout_s)
         mailbox = AsyncMailbox()
 
         async def put(message: "Msg") -> None:
@@ -82,7 +90,9 @@ class AsyncTenantLink:
             self._mailboxes[subject].add(mailbox)
         try:
             try:
-                subscriptions = [await nats.subscribe(subject, cb=put) for subject in subjects]
+                for subject in subjects:
+                    subscription = await nats.subscribe(subject, cb=put)
+                    subscriptions.append(subscription)
                 # A ping of nats-py overtakes subscriptions that it has not written yet.
                 for _ in range(2):
                     await nats.flush(timeout=CONNECT_S)
@@ -103,20 +113,34 @@ class AsyncTenantLink:
         return await self._read_proof() != self._shown
 
     async def aclose(self) -> None:
-        nats, self._nats = self._nats, None
-        if nats is not None:
-            # nats-py waits for a server that reads nothing, for ever.
-            with suppress(Exception):
-                await asyncio.wait_for(nats.close(), CLOSE_S)
+        """Close the connection for good. Whoever waits for it gets ClientClosed."""
+        self._is_closed = True
+        async with self._connecting:
+            nats, self._nats = self._nats, None
+            await _close(nats)
+
+    async def _connect_within(self, timeout_s: float) -> "Client":
+        """The connection, if it is there in time. Raises as `_connect` does."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._connect()
+        except TimeoutError:
+            raise self._away(f"no connection within {timeout_s:g} s", was_sent=False) from None
 
     async def _connect(self) -> "Client":
+        """The connection, made anew if it was lost. Raises ClientClosed, and as `_connect_anew` does."""
+        if self._is_closed:
+            raise ClientClosed
         if self._nats is not None and self._nats.is_connected:
             return self._nats
         async with self._connecting:
+            if self._is_closed:
+                raise ClientClosed
             if self._nats is None or not self._nats.is_connected:
-                await self.aclose()
+                nats, self._nats = self._nats, None
+                await _close(nats)
                 self._nats = await self._connect_anew()
-        return self._nats
+            return self._nats
 
     async def _connect_anew(self) -> "Client":
         """Try each server once. Raises ServerAway, Unauthorized, TokenUnavailable, ExtraMissing."""
@@ -154,8 +178,10 @@ class AsyncTenantLink:
             except Exception as error:  # noqa: BLE001 - nats-py has many errors for a lost server
                 # It notes why, and raises that no servers are available.
                 errors = errors or [error]
-                with suppress(Exception):
-                    await asyncio.wait_for(client.close(), CLOSE_S)
+                await _close(client)
+            except BaseException:
+                await _close(client)
+                raise
             else:
                 return client
         refused = [error for error in errors if _is_refusal(error)]
@@ -211,13 +237,22 @@ class AsyncTenantLink:
 
     async def _on_closed(self) -> None:
         """End everybody who waits on a connection that is lost."""
-        lost = self._away("the connection was lost", was_sent=True)
+        lost: ClientError = self._away("the connection was lost", was_sent=True)
+        if self._is_closed:
+            lost = ClientClosed()
         for _, answer in tuple(self._asked.values()):
             if not answer.done():
                 answer.set_exception(lost)
         for mailboxes in tuple(self._mailboxes.values()):
             for mailbox in tuple(mailboxes):
                 mailbox.end(lost)
+
+
+async def _close(nats: "Client | None") -> None:
+    """Close a connection. nats-py waits for a server that reads nothing, for ever."""
+    if nats is not None:
+        with suppress(Exception):
+            await asyncio.wait_for(nats.close(), CLOSE_S)
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -1,9 +1,11 @@
-"""What differs between the two clients: how to pause, and how to get a value that may need waiting."""
+"""What differs between the two clients: pauses, values that may need waiting, and readers of other threads."""
 
 import asyncio
 from collections.abc import Awaitable
 from inspect import isawaitable
 from typing import TypeVar
+
+import httpx
 
 Value = TypeVar("Value")
 
@@ -17,3 +19,7 @@ async def resolve(value: Value | Awaitable[Value]) -> Value:
     if isawaitable(value):
         return await value
     return value
+
+
+def break_off(response: httpx.Response) -> None:
+    """Wake whoever reads a response whose client is closed: a task notices by itself."""

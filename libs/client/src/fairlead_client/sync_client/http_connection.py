@@ -10,9 +10,10 @@ import httpx
 from fairlead_client.answers.http_answers import away, json_of, not_fairlead, refusal_of
 from fairlead_client.credentials import TokenSource, clean_token, token_reader
 from fairlead_client.deadline import UNLIMITED, Deadline
+from fairlead_client.errors import ClientClosed
 from fairlead_client.local_stack import check_address
 from fairlead_client.sync_client.repetition import repeat
-from fairlead_client.sync_client.runtime import resolve
+from fairlead_client.sync_client.runtime import break_off, resolve
 from fairlead_client.tls_trust import trust_of
 from fairlead_schema.errors import Unauthorized
 
@@ -42,6 +43,8 @@ class HttpConnection:
         self._token: str | None = None
         self._refused: str | None = None
         """The token of the request that was refused last."""
+        self._is_closed = False
+        self._streams = set[httpx.Response]()
         # As everywhere in Fairlead: no variable of the environment names a proxy.
         self._http = http or httpx.Client(
             timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S),
@@ -51,6 +54,10 @@ class HttpConnection:
         )
 
     def close(self) -> None:
+        """Close the connections. Whoever reads a stream meanwhile gets ClientClosed."""
+        self._is_closed = True
+        for response in tuple(self._streams):
+            break_off(response)
         self._http.close()
 
     def request(
@@ -82,6 +89,7 @@ class HttpConnection:
         self, path: str, params: dict[str, str], *, media: str, read_s: float
     ) -> Generator[httpx.Response, None, None]:
         """A body to read piece by piece, opened once. Raises Refused and ClientError."""
+        self._check_open()
         timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=read_s)
         headers = {"accept": media, **self._authorization()}
         token = self._token
@@ -95,7 +103,11 @@ class HttpConnection:
                 if not response.headers.get("content-type", "").startswith(media):
                     response.read()
                     raise not_fairlead(response)
-                yield response
+                self._streams.add(response)
+                try:
+                    yield response
+                finally:
+                    self._streams.discard(response)
         except httpx.TransportError as error:
             raise away(self.url, error) from error
         except Unauthorized:
@@ -113,6 +125,10 @@ class HttpConnection:
         # Otherwise another request was refused before, and has read it.
         return self._token != refused
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClientClosed
+
     def _authorization(self) -> dict[str, str]:
         if self._read_token is None:
             return {}
@@ -123,6 +139,7 @@ class HttpConnection:
     def _send(
         self, method: str, path: str, options: dict[str, Any], deadline: Deadline
     ) -> httpx.Response:
+        self._check_open()
         headers = {**options.get("headers", {}), **self._authorization()}
         options, token = {**options, "headers": headers}, self._token
         if deadline.is_set:

@@ -1,50 +1,18 @@
 """The connection to NATS for programs without an event loop: it lives in a thread of its own."""
 
-import asyncio
-import threading
-from collections.abc import Coroutine, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, TypeVar
 
 from fairlead_client.async_client.nats_connection import AsyncTenantLink
 from fairlead_client.mailbox import AsyncMailbox, HeardMessage
-from fairlead_client.nats_login import NatsLogin
-
-Value = TypeVar("Value")
-
-
-class _LoopThread:
-    """A thread that runs an event loop until it is closed."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="fairlead-nats", daemon=True
-        )
-        self._thread.start()
-
-    @property
-    def is_running(self) -> bool:
-        return not self._loop.is_closed()
-
-    def run(self, work: Coroutine[Any, Any, Value]) -> Value:
-        """The outcome of a coroutine. If the caller is interrupted, the coroutine is cancelled."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        finally:
-            future.cancel()
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+from fairlead_client.nats_login import CONNECT_S, NatsLogin
+from fairlead_client.sync_client.loop_thread import LoopThread
 
 
 class Mailbox:
     """What came on some subjects over one connection."""
 
-    def __init__(self, mailbox: AsyncMailbox, thread: _LoopThread) -> None:
+    def __init__(self, mailbox: AsyncMailbox, thread: LoopThread) -> None:
         self._mailbox = mailbox
         self._thread = thread
 
@@ -58,7 +26,7 @@ class TenantLink:
 
     def __init__(self, login: NatsLogin) -> None:
         self.login = login
-        self._thread = _LoopThread()
+        self._thread = LoopThread("fairlead-nats")
         self._link = self._thread.run(_make(login))
 
     def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
@@ -66,14 +34,16 @@ class TenantLink:
         return self._thread.run(self._link.request(subject, body, timeout_s=timeout_s))
 
     @contextmanager
-    def listen(self, *subjects: str) -> Generator[Mailbox, None, None]:
+    def listen(
+        self, *subjects: str, timeout_s: float = CONNECT_S
+    ) -> Generator[Mailbox, None, None]:
         """A mailbox for some subjects, over the present connection. Raises as `request` does."""
-        listening = self._link.listen(*subjects)
+        listening = self._link.listen(*subjects, timeout_s=timeout_s)
         mailbox = self._thread.run(listening.__aenter__())
         try:
             yield Mailbox(mailbox, self._thread)
         finally:
-            self._thread.run(listening.__aexit__(None, None, None))
+            self._thread.finish(listening.__aexit__(None, None, None))
 
     def renew_proof(self) -> bool:
         """Whether the credentials are others than those that the server has seen."""
@@ -81,9 +51,7 @@ class TenantLink:
 
     def close(self) -> None:
         """Close the connection, and end the thread. A second call does nothing."""
-        if self._thread.is_running:
-            self._thread.run(self._link.aclose())
-            self._thread.close()
+        self._thread.close(self._link.aclose())
 
 
 async def _make(login: NatsLogin) -> AsyncTenantLink:

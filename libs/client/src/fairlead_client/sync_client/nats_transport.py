@@ -14,6 +14,7 @@ from fairlead_client.deadline import UNLIMITED, Deadline
 from fairlead_client.errors import MalformedAnswer, NotOverNats, refusal_of_wire
 from fairlead_client.fragment_filter import FragmentOrder
 from fairlead_client.mailbox import HeardMessage
+from fairlead_client.nats_login import CONNECT_S
 from fairlead_client.received_event import ReceivedEvent, event_of, fragment_of, parse_event
 from fairlead_client.stream_place import StreamPlace
 from fairlead_client.sync_client.event_stream import CAUGHT_UP, follow_events
@@ -103,7 +104,8 @@ class NatsTransport:
         at = Address(self._link.login.tenant, place.session_id)
         wanted = [subjects.event(at, ">"), *([subjects.delta(at)] if place.with_notices else [])]
         order, comment = FragmentOrder(), CAUGHT_UP
-        with self._link.listen(*wanted) as mailbox:
+        connect_s = place.deadline.left_s(CONNECT_S)
+        with self._link.listen(*wanted, timeout_s=connect_s) as mailbox:
             while True:
                 has_more = True
                 while has_more:

@@ -1,9 +1,13 @@
-"""What differs between the two clients: how to pause, and how to get a value that may need waiting."""
+"""What differs between the two clients: pauses, values that may need waiting, and readers of other threads."""
 
+import socket
 import time
 from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
 from inspect import isawaitable
 from typing import TypeVar
+
+import httpx
 
 Value = TypeVar("Value")
 
@@ -19,3 +23,12 @@ def resolve(value: Value | Awaitable[Value]) -> Value:
             value.close()
         raise TypeError("the token comes from an async function: use AsyncFairlead")
     return value
+
+
+def break_off(response: httpx.Response) -> None:
+    """Wake whoever reads a response whose client is closed: a closed socket does not wake another thread."""
+    stream = response.extensions.get("network_stream")
+    connected = None if stream is None else stream.get_extra_info("socket")
+    if connected is not None:
+        with suppress(OSError):
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)
