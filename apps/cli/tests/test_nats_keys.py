@@ -16,7 +16,7 @@ from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.errors import UsageError
 from fairlead_cli.nats_keys import KeyChanges, write_keys
 from fairlead_eventlog.errors import CredentialsUnusable
-from fairlead_eventlog.grants.server_config import PLATFORM
+from fairlead_eventlog.grants.crossings import PLATFORM
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
 from fairlead_eventlog.provision import missing_streams, provision
 from fairlead_service.identity.key_file import add_key, revoke_key

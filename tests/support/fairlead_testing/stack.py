@@ -17,7 +17,8 @@ from fairlead_client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.async_client.http_transport import AsyncHttpTransport
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.grants.server_config import GATEWAY, PLATFORM
+from fairlead_eventlog.grants.crossings import PLATFORM
+from fairlead_eventlog.grants.server_config import GATEWAY
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.ports import START
 from fairlead_schema import subjects

@@ -31,6 +31,7 @@ ADMIN: Final = Principal("key:one", "acme", scopes_of(["admin"]))
 VIEWER: Final = Principal("key:eyes", "acme", scopes_of(["viewer"]))
 RIVAL: Final = Principal("key:one", "rival", scopes_of(["admin"]))
 OWN_PULL: Final = "$JS.API.CONSUMER.MSG.NEXT.EVENTS.feed-acme-key:eyes"
+OWN_LOOK: Final = "$JS.API.CONSUMER.INFO.EVENTS.feed-acme-key:eyes"
 NO_RECEIPT: Final = "$JS.API.DIRECT.GET.RECEIPTS.fairlead.receipt.acme.ses_x.msg_x"
 TIMEOUT_S: Final = 20.0
 
@@ -160,6 +161,7 @@ async def test_an_answer_never_becomes_a_request_in_the_name_of_another(
         for subject, body in (
             ("fairlead.as.acme.key:eyes.session.get", b"{}"),
             (NO_RECEIPT, b""),
+            (OWN_LOOK, b""),
             (OWN_PULL, b'{"batch":1,"no_wait":true}'),
             (OWN_PULL, b'{"batch":1,"no_wait":true}'),
         ):
@@ -198,6 +200,40 @@ async def test_a_viewer_cannot_acknowledge_the_events_of_another_principal(
 
         info = await services.link.api("CONSUMER.INFO.EVENTS.feed-acme-key:one")
         assert info["num_ack_pending"] == 1
+
+
+async def test_a_client_looks_at_its_own_consumer_and_at_no_other(
+    guarded_server: Server, keys: KeyDirectory
+) -> None:
+    """B9: FastStream, the `nats` command line and others look at a consumer before they pull."""
+    async with (
+        platform(guarded_server, keys) as services,
+        probe(keys.principal_address(guarded_server.url, VIEWER)) as viewer,
+    ):
+        await services.link.store("fairlead.event.acme.ses_x.created", b"{}")
+        stream = viewer.client.jetstream()
+        for _ in range(20):
+            # The account of the tenant, which has no JetStream, never answers instead.
+            info = await stream.consumer_info("EVENTS", "feed-acme-key:eyes", timeout=TIMEOUT_S)
+            assert info.config.filter_subject == "fairlead.event.acme.>"
+        feed = await stream.pull_subscribe(
+            "fairlead.event.acme.>", durable="feed-acme-key:eyes", stream="EVENTS"
+        )
+        assert [event.data for event in await feed.fetch(1, timeout=TIMEOUT_S)] == [b"{}"]
+        assert not viewer.refused
+
+        # The account maps the looks of all its principals, and refuses the name that comes of it.
+        renamed = OWN_LOOK.replace("$JS", "FAIRLEAD.JS").removesuffix("feed-acme-key:eyes")
+        others = ("feed-acme-key:one", "jobs-acme-key:one", "feed-rival-key:one", "feed-acme-*")
+        for subject in (
+            OWN_LOOK.replace("key:eyes", "key:one"),
+            *(renamed + one for one in others),
+        ):
+            await viewer.client.publish(subject, b"")
+        unmapped = ("$JS.API.CONSUMER.INFO.LOG-0.feed", "FAIRLEAD.JS.API.STREAM.INFO.EVENTS")
+        assert await viewer.publish({subject: subject for subject in unmapped}) == set()
+        refused = {subject for _kind, subject in viewer.refused} - set(map(str.lower, unmapped))
+        assert refused == {(renamed + one).lower() for one in others}
 
 
 async def test_a_client_hears_no_answer_of_others_and_steals_no_request(

@@ -3,8 +3,8 @@
 from typing import Final
 
 from fairlead_cli.embedded.state_directory import StateDirectory
+from fairlead_eventlog.grants.crossings import PLATFORM
 from fairlead_eventlog.grants.key_directory import KeyDirectory
-from fairlead_eventlog.grants.server_config import PLATFORM
 from fairlead_schema.identity.principal import LOCAL
 from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules
 

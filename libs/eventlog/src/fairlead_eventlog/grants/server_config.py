@@ -6,8 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from fairlead_eventlog.grants.callout import ACCOUNT, CALLOUT, REQUESTS, CalloutRules
-from fairlead_eventlog.grants.crossings import READ_S_MAX, Crossing, Crossings
-from fairlead_eventlog.grants.permissions import API, Permissions
+from fairlead_eventlog.grants.crossings import (
+    PLATFORM,
+    READ_S_MAX,
+    Crossing,
+    Crossings,
+    with_new_names,
+)
+from fairlead_eventlog.grants.permissions import Permissions
 from fairlead_eventlog.grants.services import (
     READER,
     SERVICE_IDENTITIES,
@@ -29,9 +35,7 @@ from fairlead_schema.identity.principal import Principal
 from fairlead_schema.ids import TenantId
 from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules, worker_identity
 
-PLATFORM: Final = "FAIRLEAD"
 GATEWAY: Final = "GATEWAY"
-ANSWERED_BY_ACCOUNT: Final = f"{API}.STREAM."
 HEAD: Final = "# Written by Fairlead: `fairlead provision --nats-auth` replaces this file.\n"
 SERVICE_ANSWERS: Final = '{ max: 1, expires: "2m" }'
 TOOL_ANSWER_MAX: Final = f"{TOOL_ANSWER_MIN_MAX}m"
@@ -122,27 +126,19 @@ def _platform(
 
 
 def _gateway(public_keys: PublicKeys, crossing: Crossings) -> Iterator[str]:
-    # Every account answers these requests to JetStream by itself. A new name leads to the platform.
-    renamed = {
-        request.subject: f"{PLATFORM}.{request.subject.removeprefix('$')}"
-        for request in crossing.requests
-        if request.subject.startswith(ANSWERED_BY_ACCOUNT)
-    }
-    granted = service_grants(READER) + Permissions(publish=tuple(renamed.values()))
     yield f"  {GATEWAY} {{"
     yield "    users: ["
+    granted = with_new_names(service_grants(READER))
     yield from _user(public_keys[READER], granted, READER, SERVICE_ANSWERS)
     yield "    ]"
-    yield "    mappings: {"
-    yield from (f"      {_quote(old)}: {_quote(new)}" for old, new in renamed.items())
-    yield "    }"
+    yield from _mappings(crossing)
     yield "    exports: ["
     # Every gateway answers the same question.
     for subject in crossing.served:
         answers = f'response_type: stream, response_threshold: "{READ_S_MAX}s"'
         yield f"      {{ service: {_quote(subject)}, {answers}, accounts: [{PLATFORM}] }}"
     yield "    ]"
-    yield from _imports(crossing, renamed)
+    yield from _imports(crossing)
     yield "  }"
 
 
@@ -163,6 +159,7 @@ def _tenant(
         key = public_keys[principal_key(principal)]
         yield from _user(key, principal_grants(principal), principal.name, CLIENT_ANSWERS)
     yield "    ]"
+    yield from _mappings(crossing)
     yield "    exports: ["
     for subject in crossing.served:
         answer = f"response_threshold: {_quote(TOOL_ANSWER_MAX)}"
@@ -172,11 +169,18 @@ def _tenant(
     yield "  }"
 
 
-def _imports(crossing: Crossings, renamed: Mapping[str, str] | None = None) -> Iterator[str]:
+def _mappings(crossing: Crossings) -> Iterator[str]:
+    yield "    mappings: {"
+    for request in crossing.requests:
+        if request.new_name is not None:
+            yield f"      {_quote(request.subject)}: {_quote(request.new_name)}"
+    yield "    }"
+
+
+def _imports(crossing: Crossings) -> Iterator[str]:
     yield "    imports: ["
     for request in crossing.requests:
-        local_name = (renamed or {}).get(request.subject)
-        yield _import("service", PLATFORM, request.subject, local_name)
+        yield _import("service", PLATFORM, request.subject, request.new_name)
     yield from (_import("stream", PLATFORM, subject) for subject in crossing.broadcasts)
     yield "    ]"
 

@@ -7,7 +7,7 @@ name any subject as the reply of a request, and the server would write its answe
 from typing import Final
 
 from fairlead_eventlog.grants import permissions as may
-from fairlead_eventlog.grants.crossings import Crossing, Crossings
+from fairlead_eventlog.grants.crossings import Crossing, Crossings, with_new_names
 from fairlead_eventlog.grants.permissions import Permissions
 from fairlead_eventlog.streams import EVENTS, JOBS, RECEIPTS
 from fairlead_schema import subjects
@@ -64,7 +64,7 @@ def principal_grants(principal: Principal) -> Permissions:
         granted += _own_jobs(principal)
     if any(map(principal.may, _SERVING_SCOPES)):
         granted += may.subscribe(_tool_subjects(principal.tenant))
-    return granted
+    return with_new_names(granted)
 
 
 def tenant_crossings(tenant: TenantId, principals: tuple[Principal, ...]) -> Crossings:
@@ -72,8 +72,8 @@ def tenant_crossings(tenant: TenantId, principals: tuple[Principal, ...]) -> Cro
     consumers: list[Crossing] = []
     for principal in principals:
         for granted in (_own_feed(principal), _own_jobs(principal)):
-            pull, ack = granted.publish
-            consumers += [Crossing(pull, many_answers=True), Crossing(ack)]
+            look, pull, ack = granted.publish
+            consumers += [Crossing(look), Crossing(pull, many_answers=True), Crossing(ack)]
     return Crossings(
         requests=(
             Crossing(f"{ROOT}.as.{tenant}.>"),
@@ -108,11 +108,16 @@ def _tool_subjects(tenant: TenantId) -> str:
 
 
 def _own_feed(principal: Principal) -> Permissions:
-    return may.take(EVENTS.name, subjects.feed_consumer(principal.tenant, principal.name))
+    return _own(EVENTS.name, subjects.feed_consumer(principal.tenant, principal.name))
 
 
 def _own_jobs(principal: Principal) -> Permissions:
-    return may.take(JOBS.name, subjects.job_consumer(principal.tenant, principal.name))
+    return _own(JOBS.name, subjects.job_consumer(principal.tenant, principal.name))
+
+
+def _own(stream: str, consumer: str) -> Permissions:
+    """Pull and acknowledge. Many libraries look at a consumer before they pull from it."""
+    return may.inspect_consumer(stream, consumer) + may.take(stream, consumer)
 
 
 ACCOUNT_PREFIX: Final = "TENANT-"
