@@ -7,11 +7,13 @@ from typing import Any
 
 from faststream import FastStream
 from faststream.nats import NatsBroker
+from faststream.nats.security import NatsNKey
 
 broker = NatsBroker(
     os.environ["FAIRLEAD_NATS_URL"],
-    nkeys_seed=os.environ["FAIRLEAD_NATS_NKEY_FILE"],
+    security=NatsNKey(os.environ["FAIRLEAD_NATS_NKEY_FILE"]),
     inbox_prefix="_INBOX_local",
+    max_reconnect_attempts=-1,
 )
 app = FastStream(broker)
 SHIFT = sys.argv[1] if len(sys.argv) > 1 else "day"

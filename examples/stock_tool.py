@@ -6,12 +6,14 @@ from typing import Any
 
 from faststream import FastStream
 from faststream.nats import NatsBroker
+from faststream.nats.security import NatsNKey
 from pydantic import BaseModel
 
 broker = NatsBroker(
     os.environ["FAIRLEAD_NATS_URL"],
-    nkeys_seed=os.environ["FAIRLEAD_NATS_NKEY_FILE"],
+    security=NatsNKey(os.environ["FAIRLEAD_NATS_NKEY_FILE"]),
     inbox_prefix="_INBOX_local",
+    max_reconnect_attempts=-1,
 )
 app = FastStream(broker)
 STOCK = {"anchor": 7, "rope": 120}

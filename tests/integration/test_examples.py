@@ -90,31 +90,52 @@ async def test_the_faststream_application_publishes_orders_and_reads_typed_answe
         assert "And ropes?" in await read_line(process, f"answer {later}")
 
 
-async def test_billing_counts_each_event_once_through_kills_and_a_second_reading(
+async def test_billing_counts_each_event_once_through_stops_kills_and_a_second_reading(
     up: Stack, tmp_path: Path
 ) -> None:
-    """Killed between any two steps, and with the whole feed delivered again: the sums are the log's."""
+    """Stopped, killed before it could charge, and with the whole feed again: the sums are the log's."""
     database = tmp_path / "billing.db"
-    sessions = [await up.session() for _ in range(3)]
-    logs: dict[str, Any] = {}
-    async with run_example(up, "billing.py", str(database)) as process:
-        await read_line(process, "ready")
-        for session in sessions:
-            await say(up, session, "hello")
-        process.kill()
-    for session in sessions:
-        logs[session] = await wait_until_settled(up, session)
-    expected = {session: charges_of(log) for session, log in logs.items()}
+    expected: dict[str, tuple[int, int]] = {}
+
+    async def spend() -> None:
+        session = await up.session()
+        await say(up, session, "hello")
+        expected[session] = charges_of(await wait_until_settled(up, session))
 
     async with run_example(up, "billing.py", str(database), "--again") as process:
+        await read_line(process, "ready")
+        await spend()
         await until_billed(database, expected)
-        process.kill()
-    assert all(count for count, _tokens in expected.values())
-    last = await up.session()
+        process.terminate()
+        assert await process.wait() == 0
+    await spend()
+    async with run_example(up, "billing.py", str(database)) as process:
+        await until_billed(database, expected)
+        with sqlite3.connect(database) as held:
+            # While another one writes, the program has events, and can neither charge nor acknowledge.
+            held.execute("BEGIN IMMEDIATE")
+            await spend()
+            await until_held(up)
+            process.kill()
+            await process.wait()
+        held.close()
+    assert not expected.items() <= read_sums(database).items()
+
     async with run_example(up, "billing.py", str(database), "--again"):
-        await say(up, last, "hello")
-        expected[last] = charges_of(await wait_until_settled(up, last))
         await until_billed(database, expected)
+    assert all(count for count, _tokens in expected.values())
+
+
+async def until_held(up: Stack) -> None:
+    """Wait until a program holds events of the feed, and acknowledges none of them."""
+    async with connect_as_guided(up) as client, asyncio.timeout(60):
+        held = 0
+        while True:
+            info = await client.jetstream().consumer_info("EVENTS", "feed-default-local")
+            if held and info.num_ack_pending == held:
+                return
+            held = info.num_ack_pending or 0
+            await asyncio.sleep(0.2)
 
 
 def charges_of(log: list[Any]) -> tuple[int, int]:
@@ -167,29 +188,48 @@ async def test_the_context_source_of_another_service_tells_every_model(up: Stack
 
 async def test_every_command_of_the_guide_is_granted_and_answered(up: Stack) -> None:
     """The subjects and bodies of the guide, sent with the key that the guide names."""
+    async with connect_as_guided(up) as client:
+        for command in COMMANDS:
+            await run_command(client, *command)
+        assert client.last_error is None
+    assert len(COMMANDS) == 14
+
+
+@asynccontextmanager
+async def connect_as_guided(up: Stack) -> AsyncIterator[Client]:
+    """A connection with the key and the inbox of the guide."""
     local = up.up.local_client
     client = await nats.connect(
         local.url, nkeys_seed=str(local.nkey_file), inbox_prefix="_INBOX_local"
     )
     try:
-        for verb, subject, *body in COMMANDS:
-            await run_command(client, verb, subject, *body)
-        assert client.last_error is None
+        yield client
     finally:
         await client.close()
-    assert len(COMMANDS) == 13
 
 
-async def run_command(client: Client, verb: str, subject: str, body: str = "") -> None:
-    """One command of the guide: `request` asks, `reply` answers, `subscribe` listens."""
-    if verb != "request":
-        await client.subscribe(subject)
-        await client.flush()
-        return
-    reply = await ask_until_stored(client, subject, body.encode())
-    answer = json.loads(reply)
-    assert isinstance(answer, dict), reply
-    assert "error" not in answer, (subject, answer)
+async def run_command(client: Client, *command: str) -> None:
+    """One command of the guide, with the requests that the command line sends for it."""
+    match command:
+        case ("request", subject, body):
+            reply = await ask_until_stored(client, subject, body.encode())
+            answer = json.loads(reply)
+            assert isinstance(answer, dict), reply
+            assert "error" not in answer, (subject, answer)
+        case ("consumer", "info", stream, consumer):
+            await client.jetstream().consumer_info(stream, consumer)
+        case ("consumer", "next", stream, consumer, "--count", count):
+            feed = await client.jetstream().pull_subscribe("", durable=consumer, stream=stream)
+            for _ in range(int(count)):
+                [message] = await feed.fetch(1, timeout=20)
+                assert message.headers is not None
+                assert {"ce-id", "ce-type", "ce-subject"} <= set(message.headers)
+                await message.ack()
+        case ("subscribe" | "reply", subject, *_body):
+            await client.subscribe(subject)
+            await client.flush()
+        case _:
+            pytest.fail(f"no test for this command of the guide: {command}")
 
 
 async def ask_until_stored(client: Client, subject: str, body: bytes) -> bytes:
