@@ -8,6 +8,8 @@ from acp import RequestError
 
 Json: TypeAlias = dict[str, Any]
 
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
 LINE_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
@@ -28,7 +30,7 @@ class StdioTransport:
 
     async def send(self, message: Json) -> None:
         """Write one message as a line."""
-        line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        line = json.dumps(explain_answer(message), separators=(",", ":")).encode() + b"\n"
         async with self._sending:
             self._writer.write(line)
             await self._writer.drain()
@@ -36,7 +38,7 @@ class StdioTransport:
     async def receive(self) -> Json | None:
         """The next message; None at the end of the input."""
         while (line := await self._read_line()) is not None:
-            refusal = RequestError.invalid_request({"lineBytesMax": self._line_bytes_max})
+            refusal = _invalid(f"the line has more than {self._line_bytes_max} bytes")
             if line:
                 found = parse_line(line)
                 if isinstance(found, dict):
@@ -76,14 +78,42 @@ def parse_line(line: bytes) -> Json | RequestError:
     """The message of a line, or why it is none."""
     try:
         message = json.loads(line)
+        if b"\\ud" in line or b"\\uD" in line:
+            message = json.loads(_mend_unicode(json.dumps(message, ensure_ascii=False)))
     except (ValueError, RecursionError) as error:
-        return RequestError.parse_error({"reason": str(error)})
+        return RequestError(PARSE_ERROR, f"The line is not JSON: {error}")
     if not isinstance(message, dict):
-        return RequestError.invalid_request({"reason": "a message is an object; batches are not"})
+        return _invalid("a message is an object; batches are not supported")
     if message.get("jsonrpc") != "2.0":
-        return RequestError.invalid_request({"reason": 'jsonrpc must be "2.0"'})
+        return _invalid('jsonrpc must be "2.0"')
     if not isinstance(message.get("method", ""), str):
-        return RequestError.invalid_request({"reason": "method must be a text"})
+        return _invalid("method must be a text")
     if "method" not in message and "id" not in message:
-        return RequestError.invalid_request({"reason": "the message has no method and no id"})
+        return _invalid("the message has no method and no id")
     return message
+
+
+def _invalid(reason: str) -> RequestError:
+    return RequestError(INVALID_REQUEST, f"Invalid request: {reason}")
+
+
+def explain_answer(message: Json) -> Json:
+    """The answer to an invalid request, with a sentence in place of "Invalid params".
+
+    The package of the protocol repeats the whole input in its errors, which may be long.
+    """
+    error = message.get("error")
+    data = error.get("data") if isinstance(error, dict) else None
+    if not isinstance(error, dict) or not isinstance(data, dict) or not data.get("errors"):
+        return message
+    found = [
+        {"field": ".".join(str(part) for part in one["loc"]), "reason": one["msg"]}
+        for one in data["errors"]
+    ]
+    sentence = f"{found[0]['field'] or 'params'}: {found[0]['reason']}"
+    return {**message, "error": {**error, "message": sentence, "data": {"errors": found}}}
+
+
+def _mend_unicode(text: str) -> str:
+    """The text with a sign in place of each half of a character. Editors cut texts anywhere."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

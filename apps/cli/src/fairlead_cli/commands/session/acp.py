@@ -2,17 +2,15 @@
 
 import argparse
 import asyncio
-import logging
-import sys
 
+from fairlead_cli.acp.log_lines import log_to_standard_error
 from fairlead_cli.command_line.module_loader import load_editor_protocol
 from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway_address import address_of
 
 
 def run(args: argparse.Namespace) -> int:
-    # Standard output belongs to the protocol.
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    log_to_standard_error()
     gateway = address_of(args)
     load_editor_protocol()
     from fairlead_cli.acp.editor_service import serve_editor  # noqa: PLC0415
