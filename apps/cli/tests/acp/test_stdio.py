@@ -2,18 +2,27 @@
 
 import asyncio
 import json
+import logging
 from typing import Any
 
 import pytest
 from acp import RequestError
 from acp import schema as s
 from acp.helpers import image_block, resource_block, resource_link_block, text_block
+from pydantic import ValidationError
 
+from fairlead_cli.acp.log_lines import OneLine
 from fairlead_cli.acp.protocol_errors import protocol_error
-from fairlead_cli.acp.stdio_transport import StdioTransport
-from fairlead_cli.acp.translation.prompt_blocks import join_blocks
+from fairlead_cli.acp.stdio_transport import StdioTransport, explain_answer, parse_line
+from fairlead_cli.acp.translation.prompt_blocks import (
+    file_name,
+    join_blocks,
+    large_content,
+    show_prompt,
+)
 from fairlead_client import ServerAway
 from fairlead_schema.errors import InvalidRequest, SessionNotFound, Unauthorized
+from fairlead_schema.prompt import FileInput
 
 
 async def receive(sent: bytes) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -72,12 +81,88 @@ def test_blocks_of_a_prompt_become_text_and_files() -> None:
         ]
     )
 
-    assert prompt.text == "look at\nplease"
+    assert prompt.text == "look at b.py a.py please"
     assert [file.uri for file in prompt.files] == [
         "file:///work/b.py",
         "data:image/png;base64,AAAA",
         "data:text/plain,x%20%3D%201%0A",
     ]
+
+
+def test_the_name_of_a_mentioned_file_stays_where_the_person_wrote_it() -> None:
+    prompt = join_blocks(
+        [
+            text_block("compare "),
+            resource_link_block("a.py", "file:///work/a.py"),
+            text_block(" with "),
+            resource_link_block("b.py", "file:///work/b.py"),
+            text_block(", please"),
+            text_block("now"),
+        ]
+    )
+
+    assert prompt.text == "compare a.py with b.py, please\nnow"
+
+
+def test_half_a_character_becomes_a_sign_instead_of_a_failure() -> None:
+    line = (
+        rb'{"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"a": "\ud83d \ud83d\ude00 \\ud"}}'
+    )
+
+    message = parse_line(line)
+
+    assert isinstance(message, dict)
+    assert message["params"] == {"a": "\ufffd \U0001f600 \\ud"}
+
+
+def test_an_invalid_request_is_answered_with_a_sentence_and_without_its_input() -> None:
+    with pytest.raises(ValidationError) as failed:
+        s.PromptRequest.model_validate({"sessionId": 5, "prompt": "x" * 1000})
+    refusal = RequestError.invalid_params({"errors": failed.value.errors()})
+
+    answer = explain_answer({"id": 1, "error": refusal.to_error_obj()})
+
+    assert answer["error"]["message"] == "sessionId: Input should be a valid string"
+    assert "xxx" not in json.dumps(answer)
+    assert [one["field"] for one in answer["error"]["data"]["errors"]] == ["sessionId", "prompt"]
+
+
+def test_a_large_file_is_taken_out_of_the_prompt() -> None:
+    small, large, text = join_blocks(
+        [
+            image_block("AAAA", "image/png"),
+            image_block("AAAA" * 20_000, "image/png"),
+            resource_block(s.TextResourceContents(uri="file:///a.py", text="ä" * 70_000)),
+        ]
+    ).files
+
+    assert large_content(small) is None
+    assert large_content(large) == bytes(60_000)
+    assert file_name(large) == "file.png"
+    assert large_content(text) == ("ä" * 70_000).encode()
+    with pytest.raises(RequestError, match="not valid base64"):
+        large_content(FileInput(uri=f"data:image/png;base64,{'@' * 99_999}"))
+
+
+def test_a_prompt_of_the_log_is_shown_with_its_files() -> None:
+    files = [
+        {"uri": "data:image/png;base64,AAAA", "mime": "image/png"},
+        {"uri": "data:audio/wav;base64,AAAA", "mime": "audio/wav"},
+        {"uri": "data:text/plain,x", "mime": "text/plain", "name": "a.py"},
+        {"uri": "file:///work/b.py", "mime": "text/plain", "name": "b.py"},
+    ]
+
+    blocks = show_prompt({"text": "look at a.py", "files": files})
+
+    assert [block.type for block in blocks] == ["text", "image", "audio", "resource_link"]
+    assert [block.type for block in show_prompt({"text": ""})] == []
+
+
+def test_a_log_line_is_one_line_without_a_traceback() -> None:
+    info = (ValueError, ValueError("first\nsecond"), None)
+    record = logging.LogRecord("acp", logging.ERROR, "", 1, "Unhandled %s", ("x",), info)
+
+    assert OneLine().format(record) == "fairlead acp: Unhandled x: ValueError: first second"
 
 
 def test_an_empty_prompt_is_refused() -> None:

@@ -15,6 +15,7 @@ from acp.helpers import (
     update_tool_call,
 )
 
+from fairlead_cli.acp.translation.prompt_blocks import show_prompt
 from fairlead_cli.acp.translation.session_options import SessionOptions
 from fairlead_cli.acp.translation.tool_calls import (
     change_of,
@@ -148,11 +149,12 @@ class UpdateTranslator:
     def _take_session(self, type_: str, data: Json) -> Iterable[SessionUpdate]:
         match type_:
             case "prompted" if data["messageID"] not in self.own_prompts:
-                yield schema.UserMessageChunk(
-                    session_update="user_message_chunk",
-                    content=text_block(data["prompt"]["text"]),
-                    message_id=data["messageID"],
-                )
+                for block in show_prompt(data["prompt"]):
+                    yield schema.UserMessageChunk(
+                        session_update="user_message_chunk",
+                        content=block,
+                        message_id=data["messageID"],
+                    )
             case "agent.switched":
                 self.options.agent = data["agent"]
                 yield update_current_mode(data["agent"])
