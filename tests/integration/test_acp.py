@@ -1,9 +1,12 @@
 """Editors drive sessions over `fairlead acp`, through refusals, cancels, crashes and second editors."""
 
 import asyncio
+import base64
 import json
 import os
+import struct
 import sys
+import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from acp import RequestError
-from acp.helpers import text_block
+from acp.helpers import image_block, text_block
 
+from fairlead_schema.events import PromptAdmitted
 from fairlead_testing.editor import Editor, editor
 from fairlead_testing.protocol_stack import (
     add_stranger,
@@ -60,6 +64,37 @@ def changes(one: Editor) -> list[Any]:
     return [item for update in updates for item in update.content if item.type == "diff"]
 
 
+async def test_a_command_and_a_large_picture_reach_the_model(
+    up: Stack, zed: Editor, place: Path
+) -> None:
+    session = await zed.new_session(str(place))
+    picture = image_block(base64.b64encode(png(600)).decode(), "image/png")
+    async with asyncio.timeout(60):
+        ended = await zed.agent.prompt(
+            session_id=session, prompt=[text_block("/review a.py"), picture]
+        )
+
+    assert (ended.stop_reason, zed.text()) == ("end_turn", "reviewed")
+    log = await up.wait_until_rested(session)
+    (admitted,) = [one.event for one in log if isinstance(one.event, PromptAdmitted)]
+    assert [file.name for file in admitted.prompt.files or ()] == ["file.png"]
+    async with editor(up) as other:
+        await other.agent.load_session(cwd=str(place), session_id=session, mcp_servers=[])
+        shown = [u.content.type for u in other.updates if u.session_update == "user_message_chunk"]
+    assert shown == ["text", "resource_link"]
+
+
+def png(size: int) -> bytes:
+    """A picture that does not compress: more than a request may have."""
+    rows = b"".join(b"\0" + os.urandom(size * 3) for _ in range(size))
+    head = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
+    chunks = (b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
+
+
 async def test_a_rejected_call_ends_the_turn_and_runs_nothing(zed: Editor, place: Path) -> None:
     zed.choose = lambda _options: "reject"
     session = await zed.new_session(str(place))
@@ -105,6 +140,33 @@ async def test_a_question_is_answered_with_one_of_its_labels(zed: Editor, place:
     assert done.raw_output == {"answers": [["Right"]]}
 
 
+async def test_a_form_takes_several_labels_and_own_words(up: Stack, place: Path) -> None:
+    option = {"label": "Red", "description": "warm"}
+    other = {"label": "Blue", "description": "cold"}
+    asked = {
+        "questions": [
+            {"question": "Which?", "header": "Which", "options": [option, other], "multiple": True},
+            {"question": "Name?", "header": "Name", "options": []},
+        ]
+    }
+    async with editor(up, has_forms=True) as zed:
+        zed.fill = {"question-1": ["Red", "Blue"], "question-2-own": "Ann"}
+        session = await zed.new_session(str(place))
+
+        text = f"[[sim: tool=question args='{json.dumps(asked)}'; answer=ok]] go"
+        ended = await zed.prompt(session, text)
+
+    done = [u for u in zed.updates if u.session_update == "tool_call_update"][-1]
+    assert ended.stop_reason == "end_turn"
+    assert done.raw_output == {"answers": [["Red", "Blue"], ["Ann"]]}
+    assert not zed.asked
+    assert list(zed.forms[0].requested_schema.properties) == [
+        "question-1",
+        "question-1-own",
+        "question-2-own",
+    ]
+
+
 async def test_a_cancel_ends_the_turn_and_the_next_prompt_is_served(
     zed: Editor, place: Path
 ) -> None:
@@ -131,6 +193,36 @@ async def test_a_cancel_while_a_permission_waits_ends_the_turn(zed: Editor, plac
 
     assert (await turn).stop_reason == "cancelled"
     assert not (place / "made.txt").exists()
+
+
+async def test_a_cancel_right_behind_its_prompt_is_not_lost(zed: Editor, place: Path) -> None:
+    session = await zed.new_session(str(place))
+    turn = asyncio.create_task(zed.prompt(session, "[[sim: chunks=400 delay_ms=50]] long"))
+    await asyncio.sleep(0)
+
+    await zed.agent.cancel(session_id=session)
+
+    assert (await turn).stop_reason == "cancelled"
+
+
+async def test_a_closed_session_is_cancelled_and_another_open_takes_a_prompt_over(
+    up: Stack, zed: Editor, place: Path
+) -> None:
+    session = await zed.new_session(str(place))
+    turn = asyncio.create_task(zed.prompt(session, "[[sim: chunks=400 delay_ms=50]] long"))
+    await zed.until(lambda: bool(zed.text()))
+
+    await zed.agent.close_session(session_id=session)
+
+    assert (await turn).stop_reason == "cancelled"
+    log = await up.wait_until_rested(session)
+    assert [one.event.type for one in log].count("interrupt.requested") == 1
+    await zed.agent.resume_session(cwd=str(place), session_id=session)
+    turn = asyncio.create_task(zed.prompt(session, LONG))
+    await up.until(session, "prompt.promoted", count=2)
+    await zed.agent.resume_session(cwd=str(place), session_id=session)
+    with pytest.raises(RequestError, match="goes on"):
+        await turn
 
 
 async def test_a_prompt_while_the_session_works_steers_it(
@@ -221,6 +313,23 @@ async def test_what_a_sub_agent_asks_is_asked_in_the_editor(up: Stack, zed: Edit
     assert (await turn).stop_reason == "end_turn"
     assert len(zed.asked) == 1
     assert [one.event.type for one in await up.events(child)].count("permission.replied") == 1
+
+
+async def test_a_sub_agent_that_works_already_asks_in_an_editor_that_comes_later(
+    up: Stack, zed: Editor
+) -> None:
+    session = await slow_session(up)
+    body = {"prompt": {"text": task_prompt()}}
+    await up.http.post(f"/api/session/{session}/prompt", json=body)
+    child = await ask_from_below(up, session)
+
+    await zed.agent.load_session(cwd="/", session_id=session, mcp_servers=[])
+
+    await up.until(child, "permission.replied")
+    await up.wait_until_rested(session)
+    async with editor(up) as late:
+        await late.agent.load_session(cwd="/", session_id=session, mcp_servers=[])
+        assert (len(zed.asked), late.asked) == (1, [])
 
 
 async def test_modes_are_agents_and_models_are_a_config_option(zed: Editor, place: Path) -> None:

@@ -48,6 +48,8 @@ async def test_an_editor_gets_a_text_turn_and_a_tool_turn_with_an_approval(
     zed: Editor, place: Path
 ) -> None:
     session = await zed.new_session(str(place))
+    await zed.until(lambda: "available_commands_update" in zed.kinds())
+    assert [one.name for one in zed.updates[0].available_commands] == ["review"]
     zed.updates.clear()
 
     ended = await zed.prompt(session, '[[sim: answer="hello editor" chunks=4 delay_ms=80]] hi')

@@ -12,9 +12,12 @@ from acp import Client, spawn_agent_process
 from acp.client.connection import ClientSideConnection
 from acp.helpers import text_block
 from acp.schema import (
+    AcceptElicitationResponse,
     AllowedOutcome,
     ClientCapabilities,
     DeniedOutcome,
+    ElicitationCapabilities,
+    ElicitationFormCapabilities,
     PermissionOption,
     PromptResponse,
     RequestPermissionResponse,
@@ -34,6 +37,8 @@ class Editor:
     updates: list[Any] = field(default_factory=list)
     asked: list[ToolCallUpdate] = field(default_factory=list)
     options: list[list[str]] = field(default_factory=list)
+    fill: dict[str, Any] = field(default_factory=dict)
+    forms: list[Any] = field(default_factory=list)
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
     agent: ClientSideConnection = field(init=False)
     process: asyncio.subprocess.Process = field(init=False)
@@ -58,6 +63,13 @@ class Editor:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         outcome = AllowedOutcome(outcome="selected", option_id=chosen)
         return RequestPermissionResponse(outcome=outcome)
+
+    async def create_elicitation(
+        self, message: str, mode: object, **_more: object
+    ) -> AcceptElicitationResponse:
+        assert message
+        self.forms.append(mode)
+        return AcceptElicitationResponse(action="accept", content=self.fill)
 
     def kinds(self) -> list[str]:
         return [update.session_update for update in self.updates]
@@ -88,7 +100,11 @@ class Editor:
 
 @asynccontextmanager
 async def editor(
-    up: Stack, *, token: str | None = None, arguments: Sequence[str] = ("acp",)
+    up: Stack,
+    *,
+    token: str | None = None,
+    arguments: Sequence[str] = ("acp",),
+    has_forms: bool = False,
 ) -> AsyncIterator[Editor]:
     """An editor that has started `fairlead acp` and has shaken hands."""
     this = Editor()
@@ -106,5 +122,7 @@ async def editor(
         use_unstable_protocol=True,
     ) as (agent, process):
         this.agent, this.process = agent, process
-        await agent.initialize(protocol_version=1, client_capabilities=ClientCapabilities())
+        forms = ElicitationCapabilities(form=ElicitationFormCapabilities())
+        capabilities = ClientCapabilities(elicitation=forms if has_forms else None)
+        await agent.initialize(protocol_version=1, client_capabilities=capabilities)
         yield this

@@ -19,6 +19,10 @@ permissions = [
   { action = "*", resource = "*", effect = "allow" },
   { action = "bash", resource = "*", effect = "ask" },
 ]
+
+[command.review]
+template = '[[sim: answer="reviewed"]] Review $1'
+description = "Reviews a file"
 """
 
 

@@ -15,7 +15,8 @@ from fairlead_cli.acp.translation.ask_options import (
     question_options,
     reply_of,
 )
-from fairlead_cli.acp.translation.replay import open_asks, without_reverted
+from fairlead_cli.acp.translation.question_forms import form_answers, question_form
+from fairlead_cli.acp.translation.replay import open_asks, open_calls, without_reverted
 from fairlead_cli.acp.translation.session_options import SessionOptions
 from fairlead_cli.acp.translation.updates import UpdateTranslator
 from fairlead_client import ReceivedEvent
@@ -137,3 +138,52 @@ def test_a_replay_leaves_out_what_a_revert_took_back() -> None:
         "prompt.admitted",
         "prompted",
     ]
+
+
+def test_calls_without_a_result_run_after_a_replay() -> None:
+    turn = [ReceivedEvent(**event) for event in read_turn("permission")]
+    until_called = turn[: [event.type for event in turn].index("tool.called") + 1]
+
+    assert [event.type for event in open_calls(until_called)] == ["tool.called"]
+    assert open_calls(turn) == []
+
+
+def test_commands_are_offered_with_their_names() -> None:
+    commands: list[Json] = [{"name": "review", "description": "Reviews a file"}, {"name": "tidy"}]
+
+    update = SessionOptions(commands=commands).available_commands()
+
+    assert update is not None
+    assert [(one.name, one.description) for one in update.available_commands] == [
+        ("review", "Reviews a file"),
+        ("tidy", "tidy"),
+    ]
+    assert SessionOptions().available_commands() is None
+
+
+def test_a_form_has_a_choice_and_own_words_for_each_question() -> None:
+    asked = next(e for e in read_turn("question") if e["type"] == "question.v2.asked")
+    request = QuestionRequest.model_validate(asked["data"])
+
+    form = question_form("ses_1", request).model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    fields = form["requestedSchema"]["properties"]
+    assert list(fields) == ["question-1", "question-1-own"]
+    assert [one["const"] for one in fields["question-1"]["oneOf"]] == ["Left", "Right"]
+    assert form["toolCallId"] == request.tool.call_id if request.tool else False
+
+
+@pytest.mark.parametrize(
+    ("content", "answers"),
+    [
+        ({"question-1": "Left"}, [["Left"]]),
+        ({"question-1": "Left", "question-1-own": " up "}, [["Left", "up"]]),
+        ({"question-1": ["Left", "Right"]}, [["Left", "Right"]]),
+        ({"question-1": 5, "other": "x"}, [[]]),
+        (None, [[]]),
+    ],
+)
+def test_a_filled_form_becomes_answers(content: Json | None, answers: list[list[str]]) -> None:
+    asked = next(e for e in read_turn("question") if e["type"] == "question.v2.asked")
+
+    assert form_answers(QuestionRequest.model_validate(asked["data"]), content) == answers

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from acp import PROTOCOL_VERSION, RequestError, schema
 from acp.interfaces import Client
 
-from fairlead_cli.acp.translation.prompt_blocks import PromptBlock
+from fairlead_cli.acp.translation.prompt_blocks import INVALID_PARAMS, PromptBlock
 from fairlead_cli.acp.translation.session_options import MODEL_OPTION
 from fairlead_client.local_stack import Gateway
 
@@ -26,6 +26,7 @@ class FairleadAgent:
         self._gateway = gateway
         self._version = version
         self._editor: Client | None = None
+        self._has_forms = False
         self._loaded: EditorSessions | None = None
 
     def on_connect(self, conn: Client) -> None:
@@ -43,7 +44,7 @@ class FairleadAgent:
             from fairlead_cli.acp.editor_sessions import EditorSessions  # noqa: PLC0415
 
             assert self._editor is not None, "an editor is connected before it calls"
-            self._loaded = EditorSessions(self._gateway, self._editor)
+            self._loaded = EditorSessions(self._gateway, self._editor, has_forms=self._has_forms)
         return self._loaded
 
     async def initialize(
@@ -53,9 +54,12 @@ class FairleadAgent:
         client_info: schema.Implementation | None = None,
         **_more: Any,  # noqa: ANN401 - fields of later versions
     ) -> schema.InitializeResponse:
-        del client_capabilities, client_info
+        """Answer with the version that is spoken here. An editor that does not speak it leaves."""
+        del protocol_version, client_info
+        asking = client_capabilities and client_capabilities.elicitation
+        self._has_forms = bool(asking and asking.form is not None)
         return schema.InitializeResponse(
-            protocol_version=min(protocol_version, PROTOCOL_VERSION),
+            protocol_version=PROTOCOL_VERSION,
             agent_info=schema.Implementation(
                 name="fairlead", title="Fairlead", version=self._version
             ),
@@ -78,8 +82,10 @@ class FairleadAgent:
         method_id: str,
         **_more: Any,  # noqa: ANN401
     ) -> schema.AuthenticateResponse | None:
-        reason = "the key comes from --token, $FAIRLEAD_TOKEN or the local stack"
-        raise RequestError.invalid_params({"methodId": method_id, "reason": reason})
+        reason = (
+            "Nothing to sign in to: the key comes from --token, $FAIRLEAD_TOKEN or the local stack"
+        )
+        raise RequestError(INVALID_PARAMS, reason, {"methodId": method_id})
 
     async def new_session(
         self,
@@ -162,7 +168,10 @@ class FairleadAgent:
         options = self._sessions.find(session_id).translator.options
         names = [item.value for one in options.config_options() for item in _values(one)]
         if config_id != MODEL_OPTION or value not in names:
-            raise RequestError.invalid_params({config_id: value, "expected": names})
+            reason = (
+                f"{config_id} has no {value}: choose {MODEL_OPTION} and one of {', '.join(names)}"
+            )
+            raise RequestError(INVALID_PARAMS, reason, {config_id: value, "expected": names})
         await self._sessions.switch_model(session_id, str(value))
         return schema.SetSessionConfigOptionResponse(config_options=[*options.config_options()])
 
@@ -180,7 +189,11 @@ class FairleadAgent:
         session_id: str,
         **_more: Any,  # noqa: ANN401
     ) -> None:
-        await self._sessions.cancel(session_id)
+        """Stop the work. Nobody gets an answer to a notification, so a failure goes to the log."""
+        try:
+            await self._sessions.cancel(session_id)
+        except RequestError as refusal:
+            log.warning("the cancel of an editor had no effect: %s", refusal)
 
 
 def _values(option: schema.SessionConfigOptionSelect) -> list[schema.SessionConfigSelectOption]:

@@ -1,10 +1,12 @@
 """Asks people of an editor, and gives their answers to the session."""
 
 import asyncio
+import logging
 from contextlib import suppress
 
-from acp import RequestError
+from acp import RequestError, schema
 from acp.interfaces import Client
+from pydantic import ValidationError
 
 from fairlead_cli.acp.translation.ask_options import (
     is_given_up,
@@ -15,18 +17,25 @@ from fairlead_cli.acp.translation.ask_options import (
     question_options,
     reply_of,
 )
+from fairlead_cli.acp.translation.question_forms import form_answers, form_message, question_form
 from fairlead_client import AsyncFairlead, ClientError, ReceivedEvent, Refused
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_service.supervise import cancel_and_wait
+
+log = logging.getLogger(__name__)
 
 
 class EditorAsks:
     """The asks of one session, and of its sub-agents, that wait at the editor."""
 
-    def __init__(self, fairlead: AsyncFairlead, editor: Client, session_id: str) -> None:
+    def __init__(
+        self, fairlead: AsyncFairlead, editor: Client, session_id: str, *, has_forms: bool
+    ) -> None:
+        """`has_forms`: the editor shows forms, so that questions need not be permissions."""
         self._fairlead = fairlead
         self._editor = editor
         self._session_id = session_id
+        self._has_forms = has_forms
         self._waiting: dict[str, asyncio.Task[None]] = {}
 
     def ask(self, event: ReceivedEvent) -> None:
@@ -47,11 +56,17 @@ class EditorAsks:
 
     async def _serve(self, event: ReceivedEvent) -> None:
         # Another client may have been first, or the editor has left: the ask stays in the log.
-        with suppress(Refused, ClientError, RequestError, ConnectionError):
-            if event.type == "permission.v2.asked":
-                await self._ask_permission(PermissionRequest.model_validate(event.data))
-            else:
-                await self._ask_questions(QuestionRequest.model_validate(event.data))
+        with suppress(Refused, ClientError, ConnectionError):
+            try:
+                if event.type == "permission.v2.asked":
+                    await self._ask_permission(PermissionRequest.model_validate(event.data))
+                else:
+                    await self._ask_questions(QuestionRequest.model_validate(event.data))
+            except (RequestError, ValidationError) as refusal:
+                command = "`fairlead asks` shows it, and `fairlead reply` answers it"
+                log.warning(
+                    "the editor did not answer %s: %s: %s", event.data["id"], command, refusal
+                )
 
     async def _ask_permission(self, request: PermissionRequest) -> None:
         response = await self._editor.request_permission(
@@ -64,6 +79,21 @@ class EditorAsks:
             await self._fairlead.approve(request, reply)
 
     async def _ask_questions(self, request: QuestionRequest) -> None:
+        if not self._has_forms:
+            await self._ask_one_by_one(request)
+            return
+        response = await self._editor.create_elicitation(
+            form_message(request), question_form(self._session_id, request)
+        )
+        match response:
+            case schema.AcceptElicitationResponse():
+                await self._fairlead.answer(request, form_answers(request, response.content))
+            case schema.DeclineElicitationResponse():
+                await self._fairlead.answer(request, None)
+            case _:
+                pass
+
+    async def _ask_one_by_one(self, request: QuestionRequest) -> None:
         answers: list[list[str]] = []
         for question in request.questions:
             response = await self._editor.request_permission(

@@ -3,32 +3,37 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from typing import Any, Final
+from typing import Any
 
 from acp.interfaces import Client
 from acp.schema import PromptResponse, StopReason
 
-from fairlead_cli.acp.editor_asks import EditorAsks
-from fairlead_cli.acp.translation.prompt_blocks import JoinedPrompt
-from fairlead_cli.acp.translation.replay import ANSWERED, ASKED, open_asks, without_reverted
+from fairlead_cli.acp.ask_watcher import CHILD_PAUSE_S, AskWatcher
+from fairlead_cli.acp.translation.prompt_blocks import JoinedPrompt, file_name, large_content
+from fairlead_cli.acp.translation.replay import without_reverted
 from fairlead_cli.acp.translation.stop_reasons import stop_reason_of_finish, stop_reason_of_rest
 from fairlead_cli.acp.translation.updates import UpdateTranslator
 from fairlead_client import AsyncFairlead, ClientError, ReceivedEvent, Refused, mint_message_id
 from fairlead_client.errors import PromptUnanswered, PromptWithdrawn
 from fairlead_client.prompt_answer import AnswerCollector, is_under_way
-from fairlead_schema.errors import MessageNotFound, SessionNotFound
+from fairlead_schema.prompt import FileInput
 from fairlead_service.supervise import cancel_and_wait
-from fairlead_session.calls.child_ids import TASK, child_of
 
-CHILD_PAUSE_S: Final = 0.3
-_SETTLED: Final = frozenset({"tool.success", "tool.failed"})
+
+class SessionClosed(Exception):
+    """The editor closed the session."""
 
 
 class OpenSession:
     """The editor gets every event once and in order. The session goes on without the editor."""
 
     def __init__(
-        self, fairlead: AsyncFairlead, editor: Client, session_id: str, translator: UpdateTranslator
+        self,
+        fairlead: AsyncFairlead,
+        editor: Client,
+        session_id: str,
+        translator: UpdateTranslator,
+        watcher: AskWatcher,
     ) -> None:
         self.id = session_id
         self.translator = translator
@@ -36,12 +41,13 @@ class OpenSession:
         """The last event that the editor has."""
         self._fairlead = fairlead
         self._editor = editor
-        self._asks = EditorAsks(fairlead, editor, session_id)
+        self._watcher = watcher
         self._prompts: dict[str, AnswerCollector] = {}
+        self._admitting = asyncio.Lock()
         self._moved = asyncio.Condition()
-        self._failure: Refused | ClientError | None = None
+        self._end: Exception | None = None
+        """Why nothing comes any more."""
         self._following: asyncio.Task[None] | None = None
-        self._children: dict[str, asyncio.Task[None]] = {}
 
     async def replay(self, *, shown: bool) -> None:
         """Take all events up to now. `shown`: the editor gets them as updates."""
@@ -52,36 +58,56 @@ class OpenSession:
                 if shown:
                     await self._editor.session_update(session_id=self.id, update=update)
         self.seq = max((event.seq or 0 for event in events), default=0)
-        for event in open_asks(events):
-            self._asks.ask(event)
+        self._watcher.begin(self.id, events)
+
+    @property
+    def has_prompts(self) -> bool:
+        """Whether a prompt of this editor is under way."""
+        return bool(self._prompts)
 
     def follow(self) -> None:
         """Give the editor everything from now on."""
         self._following = asyncio.create_task(self._follow())
 
-    async def close(self) -> None:
-        """Give the editor nothing more."""
-        tasks = [*self._children.values(), *([self._following] if self._following else [])]
-        await cancel_and_wait(*tasks)
-        await self._asks.close()
+    async def close(self, reason: Exception) -> None:
+        """Give the editor nothing more. Prompts that are under way end with the reason."""
+        await cancel_and_wait(*([self._following] if self._following else []))
+        await self._watcher.close()
+        await self._end_with(reason)
 
     async def prompt(self, prompt: JoinedPrompt) -> PromptResponse:
         """Admit a prompt, and wait until its turn has ended. Raises Refused, ClientError."""
+        if self._end is not None:
+            raise self._end
         id_ = mint_message_id()
         self.translator.own_prompts.add(id_)
         collector = self._prompts[id_] = AnswerCollector(id_, after=self.seq)
         try:
-            await self._fairlead.prompt(self.id, prompt.text, id=id_, files=prompt.files)
+            # Prompts keep their order, and a cancel comes after what it shall stop.
+            async with self._admitting:
+                files = [await self._store(file) for file in prompt.files]
+                await self._fairlead.prompt(self.id, prompt.text, id=id_, files=tuple(files))
             return PromptResponse(stop_reason=await self._await_end(id_, collector))
+        except SessionClosed:
+            return PromptResponse(stop_reason="cancelled")
         finally:
             del self._prompts[id_]
 
     async def cancel(self) -> None:
         """Stop the work, and withdraw the prompts of this editor that the model has not seen."""
-        for id_ in list(self._prompts):
-            with suppress(MessageNotFound, Refused):
-                await self._fairlead.cancel(self.id, id_)
-        await self._fairlead.interrupt(self.id)
+        async with self._admitting:
+            for id_ in list(self._prompts):
+                with suppress(Refused):
+                    await self._fairlead.cancel(self.id, id_)
+            await self._fairlead.interrupt(self.id)
+
+    async def _store(self, file: FileInput) -> FileInput:
+        """The file as a prompt may name it: a large one is in the store of the session."""
+        content = large_content(file)
+        if content is None:
+            return file
+        stored = await self._fairlead.upload(self.id, content, name=file_name(file))
+        return FileInput(uri=stored["uri"], name=file_name(file))
 
     async def _await_end(self, id_: str, collector: AnswerCollector) -> StopReason:
         final = asyncio.create_task(self._wait_until(lambda: collector.is_final))
@@ -121,24 +147,29 @@ class OpenSession:
 
     async def _wait_until(self, condition: Callable[[], bool]) -> None:
         async with self._moved:
-            await self._moved.wait_for(lambda: condition() or self._failure is not None)
-        if self._failure is not None:
-            raise self._failure
+            await self._moved.wait_for(lambda: condition() or self._end is not None)
+        if self._end is not None and not condition():
+            raise self._end
 
     async def _follow(self) -> None:
+        if commands := self.translator.options.available_commands():
+            await self._editor.session_update(session_id=self.id, update=commands)
         try:
             async with aclosing(self._fairlead.follow(self.id, after=self.seq)) as events:
                 async for event in events:
                     await self._take(event)
         except (Refused, ClientError) as failure:
-            async with self._moved:
-                self._failure = failure
-                self._moved.notify_all()
+            await self._end_with(failure)
+
+    async def _end_with(self, reason: Exception) -> None:
+        async with self._moved:
+            self._end = reason
+            self._moved.notify_all()
 
     async def _take(self, event: ReceivedEvent) -> None:
         for update in self.translator.take(event):
             await self._editor.session_update(session_id=self.id, update=update)
-        self._serve_people(event)
+        self._watcher.take(self.id, event)
         if event.seq is None:
             return
         for collector in self._prompts.values():
@@ -146,27 +177,3 @@ class OpenSession:
         async with self._moved:
             self.seq = event.seq
             self._moved.notify_all()
-
-    def _serve_people(self, event: ReceivedEvent) -> None:
-        data = event.data
-        if event.type in ASKED:
-            self._asks.ask(event)
-        elif event.type in ANSWERED:
-            self._asks.drop(data["requestID"])
-        elif event.type == "tool.called" and data["tool"] == TASK:
-            child = child_of(self.id, data["assistantMessageID"], data["callID"])
-            self._children[data["callID"]] = asyncio.create_task(self._watch_child(child))
-        elif event.type in _SETTLED and (task := self._children.pop(data["callID"], None)):
-            task.cancel()
-
-    async def _watch_child(self, child: str) -> None:
-        """Ask here what a sub-agent asks: the editor knows only the session above it."""
-        while True:
-            with suppress(SessionNotFound):
-                async with aclosing(self._fairlead.follow(child, after=0)) as events:
-                    async for event in events:
-                        if event.type in ASKED:
-                            self._asks.ask(event)
-                        elif event.type in ANSWERED:
-                            self._asks.drop(event.data["requestID"])
-            await asyncio.sleep(CHILD_PAUSE_S)

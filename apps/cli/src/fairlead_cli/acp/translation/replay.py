@@ -9,6 +9,7 @@ ASKED: Final = frozenset({"permission.v2.asked", "question.v2.asked"})
 ANSWERED: Final = frozenset(
     {"permission.v2.replied", "question.v2.replied", "question.v2.rejected"}
 )
+SETTLED: Final = frozenset({"tool.success", "tool.failed"})
 _MESSAGE_KEYS: Final = ("messageID", "assistantMessageID")
 
 
@@ -34,3 +35,14 @@ def open_asks(events: Iterable[ReceivedEvent]) -> list[ReceivedEvent]:
         elif event.type in ANSWERED:
             waiting.pop(event.data["requestID"], None)
     return list(waiting.values())
+
+
+def open_calls(events: Iterable[ReceivedEvent]) -> list[ReceivedEvent]:
+    """The calls that run, in their order."""
+    running: dict[str, ReceivedEvent] = {}
+    for event in events:
+        if event.type == "tool.called":
+            running[event.data["callID"]] = event
+        elif event.type in SETTLED:
+            running.pop(event.data["callID"], None)
+    return list(running.values())

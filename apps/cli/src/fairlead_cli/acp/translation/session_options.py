@@ -18,6 +18,7 @@ class SessionOptions:
     models: list[Json] = field(default_factory=list)
     agent: str = ""
     model: str = ""
+    commands: list[Json] = field(default_factory=list)
 
     @property
     def windows(self) -> dict[str, int]:
@@ -60,6 +61,23 @@ class SessionOptions:
                 options=options,
             )
         ]
+
+    def available_commands(self) -> schema.AvailableCommandsUpdate | None:
+        """The slash commands that a prompt may begin with; None without any."""
+        if not self.commands:
+            return None
+        arguments = schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint="arguments"))
+        return schema.AvailableCommandsUpdate(
+            session_update="available_commands_update",
+            available_commands=[
+                schema.AvailableCommand(
+                    name=command["name"],
+                    description=command.get("description") or command["name"],
+                    input=arguments,
+                )
+                for command in self.commands
+            ],
+        )
 
 
 def _name(model: Json) -> str:
