@@ -150,6 +150,22 @@ async def test_a_session_that_rests_without_an_answer_says_why(gateway: Scripted
     assert raised.value.code == "over-budget"
 
 
+@pytest.mark.parametrize("last", ["execution.released", "session.archived"])
+async def test_nobody_waits_for_a_silence_behind_an_event_that_may_be_the_last(
+    gateway: ScriptedGateway, last: str
+) -> None:
+    """Somebody interrupted a session that waited for a person, or archived it."""
+    rest(gateway, "interrupted")
+    behind = stream(PROMPTED, event(4, last))
+    gateway.script(f"{SESSION}/stream", behind, stream(CAUGHT_UP))
+    async with asyncio.timeout(20), AsyncFairlead(gateway.url) as fairlead:
+        with pytest.raises(PromptUnanswered) as raised:
+            await fairlead.ask("ses_a", "Hi")
+
+    assert raised.value.code == "interrupted"
+    assert len(gateway.asked_for(f"{SESSION}/stream")) == 2
+
+
 @pytest.mark.parametrize(
     "explanation",
     [

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import aclosing
+from typing import Final
 
 from fairlead_client.async_client.transport import AsyncSessionTransport
 from fairlead_client.deadline import Deadline
@@ -9,6 +10,9 @@ from fairlead_client.errors import PromptUnanswered
 from fairlead_client.prompt_answer import AnswerCollector, PromptAnswer, is_under_way
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_schema.prompt import Receipt
+
+_MAY_REST: Final = frozenset({"execution.released", "session.archived"})
+"""Behind these events a session may rest without an answer."""
 
 
 async def await_answer(
@@ -32,15 +36,15 @@ async def await_answer(
     )
     async with aclosing(stream):
         async for event in stream:
-            if event is None:
-                # Nothing is new: perhaps nothing more will come.
-                await _look_for_rest(transport, receipt, collector, take, deadline)
-            else:
+            if event is not None:
                 take(event)
-                if collector.failure is not None and not collector.is_final:
-                    # After an interruption another step may follow. The rest says whether it did.
-                    await transport.wait(receipt.session_id, deadline)
-                    await _look_for_rest(transport, receipt, collector, take, deadline)
+            if collector.failure is not None and not collector.is_final:
+                # After an interruption another step may follow. The rest says whether it did.
+                await transport.wait(receipt.session_id, deadline)
+                await _look_for_rest(transport, receipt, collector, take, deadline)
+            elif event is None or event.type in _MAY_REST:
+                # Perhaps nothing more will come.
+                await _look_for_rest(transport, receipt, collector, take, deadline)
             if collector.is_final:
                 break
     if collector.answer is not None:

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from contextlib import closing
+from typing import Final
 
 from fairlead_client.deadline import Deadline
 from fairlead_client.errors import PromptUnanswered
@@ -10,6 +11,9 @@ from fairlead_client.prompt_answer import AnswerCollector, PromptAnswer, is_unde
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.sync_client.transport import SessionTransport
 from fairlead_schema.prompt import Receipt
+
+_MAY_REST: Final = frozenset({"execution.released", "session.archived"})
+"""Behind these events a session may rest without an answer."""
 
 
 def await_answer(
@@ -33,15 +37,15 @@ def await_answer(
     )
     with closing(stream):
         for event in stream:
-            if event is None:
-                # Nothing is new: perhaps nothing more will come.
-                _look_for_rest(transport, receipt, collector, take, deadline)
-            else:
+            if event is not None:
                 take(event)
-                if collector.failure is not None and not collector.is_final:
-                    # After an interruption another step may follow. The rest says whether it did.
-                    transport.wait(receipt.session_id, deadline)
-                    _look_for_rest(transport, receipt, collector, take, deadline)
+            if collector.failure is not None and not collector.is_final:
+                # After an interruption another step may follow. The rest says whether it did.
+                transport.wait(receipt.session_id, deadline)
+                _look_for_rest(transport, receipt, collector, take, deadline)
+            elif event is None or event.type in _MAY_REST:
+                # Perhaps nothing more will come.
+                _look_for_rest(transport, receipt, collector, take, deadline)
             if collector.is_final:
                 break
     if collector.answer is not None:
