@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from fairlead_client import (
     AnswerMisfit,
     AsyncFairlead,
+    MalformedAnswer,
     NotInTime,
     PromptFailed,
     PromptUnanswered,
@@ -198,6 +199,18 @@ async def test_the_time_of_the_caller_ends_the_wait_and_nothing_else(
     async with AsyncFairlead(gateway.url) as fairlead:
         with pytest.raises(NotInTime, match="the session goes on"):
             await fairlead.ask("ses_a", "Hi", timeout_s=0.3)
+
+
+async def test_a_step_in_the_form_of_a_newer_server_is_a_typed_error(
+    gateway: ScriptedGateway,
+) -> None:
+    ended = event(5, "session.next.step.ended", version=9, finish="stop")
+    gateway.script(f"{SESSION}/stream", stream(PROMPTED, ended))
+    async with AsyncFairlead(gateway.url) as fairlead:
+        with pytest.raises(MalformedAnswer, match=r"step\.ended, of which this release") as raised:
+            await fairlead.ask("ses_a", "Hi")
+
+    assert raised.value.seq == 5
 
 
 class City(BaseModel):

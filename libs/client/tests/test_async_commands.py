@@ -134,6 +134,22 @@ async def test_an_answer_in_broken_utf_8_is_a_typed_error(gateway: ScriptedGatew
             await fairlead.explain("ses_a")
 
 
+async def test_an_answer_that_a_proxy_has_broken_is_asked_for_again(
+    gateway: ScriptedGateway,
+) -> None:
+    broken = reply(b"no gzip", 200, "content-encoding: gzip")
+    gateway.script("/api/session/ses_a/explain", broken, reply({"data": {"code": "idle"}}))
+    async with AsyncFairlead(gateway.url) as fairlead:
+        assert (await fairlead.explain("ses_a"))["code"] == "idle"
+
+
+async def test_an_answer_of_another_form_says_what_to_upgrade(gateway: ScriptedGateway) -> None:
+    gateway.script("/api/session/ses_a", reply({"data": {"id": "ses_a"}}))
+    async with AsyncFairlead(gateway.url) as fairlead:
+        with pytest.raises(MalformedAnswer, match="of another release: upgrade"):
+            await fairlead.get("ses_a")
+
+
 async def test_a_session_id_is_checked_before_it_becomes_a_path(gateway: ScriptedGateway) -> None:
     async with AsyncFairlead(gateway.url) as fairlead:
         with pytest.raises(InvalidRequest):
@@ -208,6 +224,19 @@ async def test_a_text_of_half_characters_is_refused_before_it_is_sent(
     async with AsyncFairlead(gateway.url) as fairlead:
         with pytest.raises(InvalidRequest, match="half a character at position 3"):
             await fairlead.prompt("ses_a", "caf\udce9")
+    assert gateway.asked == []
+
+
+async def test_what_no_json_can_carry_is_refused_before_it_is_sent(
+    gateway: ScriptedGateway,
+) -> None:
+    async with AsyncFairlead(gateway.url) as fairlead:
+        with pytest.raises(InvalidRequest, match="cannot be sent"):
+            await fairlead.prompt("ses_a", "Hi", system="caf\udce9")
+        with pytest.raises(InvalidRequest, match="cannot be sent"):
+            await fairlead.prompt("ses_a", "Hi", schema={"type": object()})
+        with pytest.raises(InvalidRequest, match="half a character"):
+            await fairlead.sessions(search="caf\udce9")
     assert gateway.asked == []
 
 

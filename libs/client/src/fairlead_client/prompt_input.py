@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias, TypedDict
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from fairlead_client.message_ids import mint_message_id
 from fairlead_schema.catalog import ModelRef
@@ -59,6 +60,14 @@ def admission_of(
     """The command that admits a prompt, under the id of the caller or a new one."""
     named = {"sessionID": session_id_of(session), "id": id_ or mint_message_id()}
     return {**named, "prompt": prompt, **more}
+
+
+def body_of(command: object) -> bytes:
+    """The JSON of a command. Raises InvalidRequest for what no JSON can carry, such as half a character."""
+    try:
+        return to_json(command)
+    except ValueError as error:
+        raise InvalidRequest(f"The command cannot be sent: {error}", kind="Body") from error
 
 
 def prompt_of(

@@ -41,5 +41,7 @@ def route_of(verb: str, body: dict[str, Any]) -> tuple[Route, dict[str, Any]]:
     """The route of a command with its path filled in, and what is left for the body."""
     route = ROUTES[verb]
     inside = {key for key in body if f"{{{key}}}" in route.path}
-    path = route.path.format(**{key: quote(str(body[key]), safe="") for key in inside})
+    path = route.path.format(
+        **{key: quote(str(body[key]), safe="", errors="replace") for key in inside}
+    )
     return Route(route.method, path), {key: body[key] for key in body.keys() - inside}

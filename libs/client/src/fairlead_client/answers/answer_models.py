@@ -1,10 +1,12 @@
 """Reads answers as models. What does not fit its model comes from a server of another release."""
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from fairlead_client.errors import MalformedAnswer
+
+OTHER_RELEASE: Final = "The server is of another release: upgrade it, or fairlead-client"
 
 Value = TypeVar("Value", bound=BaseModel)
 
@@ -23,6 +25,14 @@ def dict_of(data: object) -> dict[str, Any]:
     return data
 
 
+def field_of(data: object, name: str) -> Any:  # noqa: ANN401 - any JSON
+    """A field of the data of an answer. Raises MalformedAnswer."""
+    fields = dict_of(data)
+    if name not in fields:
+        raise MalformedAnswer("the answer", f"it has no {name}")
+    return fields[name]
+
+
 def list_of(answer: object) -> list[Any]:
     """The list that an answer holds. Raises MalformedAnswer."""
     data = data_of(answer)
@@ -36,7 +46,8 @@ def read_as(model: type[Value], data: object) -> Value:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise MalformedAnswer(f"a {model.__name__}", " ".join(str(error).split())) from error
+        reason = f"{' '.join(str(error).split())}. {OTHER_RELEASE}"
+        raise MalformedAnswer(f"a {model.__name__}", reason) from error
 
 
 def read_each(model: type[Value], items: object) -> list[Value]:

@@ -55,7 +55,7 @@ def json_of(response: httpx.Response) -> Any:  # noqa: ANN401 - any JSON
         raise MalformedAnswer(f"the answer of {response.url}", str(error)) from error
 
 
-def away(url: str, error: httpx.TransportError) -> ServerAway:
+def away(url: str, error: httpx.RequestError) -> ServerAway:
     """The error of a request that nobody answered."""
     never_left = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
     cause = str(error) or type(error).__name__

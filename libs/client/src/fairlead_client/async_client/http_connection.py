@@ -14,7 +14,7 @@ from fairlead_client.deadline import UNLIMITED, Deadline
 from fairlead_client.errors import ClientClosed
 from fairlead_client.local_stack import check_address
 from fairlead_client.tls_trust import trust_of
-from fairlead_schema.errors import Unauthorized
+from fairlead_schema.errors import InvalidRequest, Unauthorized
 
 TIMEOUT_S: Final = 30.0
 CONNECT_S: Final = 5.0
@@ -107,7 +107,7 @@ class AsyncHttpConnection:
                     yield response
                 finally:
                     self._streams.discard(response)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise away(self.url, error) from error
         except Unauthorized:
             self._refused = token
@@ -146,8 +146,12 @@ class AsyncHttpConnection:
             options["timeout"] = httpx.Timeout(deadline.request_s(TIMEOUT_S), connect=connect_s)
         try:
             response = await self._http.request(method, self.url + path, **options)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise away(self.url, error) from error
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(
+                f"The address holds half a character: {error}", kind="Query"
+            ) from error
         if response.is_success:
             return response
         refusal = refusal_of(response)

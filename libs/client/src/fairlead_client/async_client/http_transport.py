@@ -9,6 +9,7 @@ from fairlead_client.async_client.event_stream import follow_events, read_events
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.async_client.http_stream import read_response
 from fairlead_client.deadline import UNLIMITED, Deadline
+from fairlead_client.prompt_input import body_of
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.routes import route_of
 from fairlead_client.stream_place import StreamPlace
@@ -33,7 +34,7 @@ class AsyncHttpTransport:
     async def send(self, verb: str, body: dict[str, Any], *, deadline: Deadline = UNLIMITED) -> Any:  # noqa: ANN401 - any JSON
         """The data of the answer to a command, which is repeated where that is safe. Raises NotInTime."""
         route, rest = route_of(verb, body)
-        options = {} if route.method in {"GET", "DELETE"} else {"json": rest}
+        options = {} if route.method in {"GET", "DELETE"} else _json_content(rest)
         answer = await self._connection.request(
             route.method,
             route.path,
@@ -129,9 +130,14 @@ class AsyncHttpTransport:
         content: bytes | None = None,
     ) -> Any:  # noqa: ANN401 - any JSON
         """Any other operation of the gateway. Only a GET and an upload are repeated."""
-        options: dict[str, Any] = {"params": params} | ({} if json is None else {"json": json})
+        options: dict[str, Any] = {"params": params} | ({} if json is None else _json_content(json))
         if content is not None:
             media = {"content-type": "application/octet-stream"}
             options |= {"content": content, "headers": media}
         is_repeatable = method == "GET" or content is not None
         return await self._connection.request(method, path, is_repeatable=is_repeatable, **options)
+
+
+def _json_content(body: object) -> dict[str, Any]:
+    """What httpx needs to send JSON. Raises InvalidRequest for what no JSON can carry."""
+    return {"content": body_of(body), "headers": {"content-type": "application/json"}}

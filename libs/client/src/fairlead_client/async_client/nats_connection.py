@@ -21,7 +21,8 @@ from fairlead_client.errors import (
 )
 from fairlead_client.mailbox import AsyncMailbox, HeardMessage
 from fairlead_client.nats_login import CONNECT_S, NatsLogin
-from fairlead_schema.errors import Forbidden, Refused, Unauthorized
+from fairlead_schema.errors import Forbidden, PayloadTooLarge, Refused, Unauthorized
+from fairlead_schema.identity.nats_address import CLIENT_PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -50,7 +51,12 @@ class AsyncTenantLink:
         self._mailboxes: dict[str, set[AsyncMailbox]] = defaultdict(set)
 
     async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
-        """The answer to a request. Raises ServerAway, Forbidden, Unauthorized, TokenUnavailable."""
+        """The answer to a request. Raises ServerAway, PayloadTooLarge, Forbidden, Unauthorized, TokenUnavailable."""
+        if len(body) > CLIENT_PAYLOAD_BYTES_MAX:
+            raise PayloadTooLarge(
+                f"The command has {len(body)} bytes, and a message over NATS at most"
+                f" {CLIENT_PAYLOAD_BYTES_MAX}: send less, or upload files first"
+            )
         nats = await self._connect_within(timeout_s)
         self._count += 1
         token = str(self._count)

@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Final
 
 from fairlead_client.deadline import Deadline
-from fairlead_client.errors import PromptUnanswered
+from fairlead_client.errors import MalformedAnswer, PromptUnanswered
 from fairlead_client.prompt_answer import AnswerCollector, PromptAnswer, is_under_way
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_client.sync_client.transport import SessionTransport
@@ -30,7 +30,11 @@ def await_answer(
         is_new = event.seq is None or event.seq > collector.seq
         if on_event is not None and is_new:
             on_event(event)
-        collector.take(event)
+        try:
+            collector.take(event)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            what = f"{event.type}, of which this release knows another form,"
+            raise MalformedAnswer(what, repr(error), seq=event.seq) from error
 
     stream = transport.follow(
         receipt.session_id, after=collector.seq, with_notices=True, deadline=deadline

@@ -15,7 +15,7 @@ from fairlead_client.local_stack import check_address
 from fairlead_client.sync_client.repetition import repeat
 from fairlead_client.sync_client.runtime import break_off, resolve
 from fairlead_client.tls_trust import trust_of
-from fairlead_schema.errors import Unauthorized
+from fairlead_schema.errors import InvalidRequest, Unauthorized
 
 TIMEOUT_S: Final = 30.0
 CONNECT_S: Final = 5.0
@@ -108,7 +108,7 @@ class HttpConnection:
                     yield response
                 finally:
                     self._streams.discard(response)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise away(self.url, error) from error
         except Unauthorized:
             self._refused = token
@@ -147,8 +147,12 @@ class HttpConnection:
             options["timeout"] = httpx.Timeout(deadline.request_s(TIMEOUT_S), connect=connect_s)
         try:
             response = self._http.request(method, self.url + path, **options)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise away(self.url, error) from error
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(
+                f"The address holds half a character: {error}", kind="Query"
+            ) from error
         if response.is_success:
             return response
         refusal = refusal_of(response)

@@ -64,6 +64,9 @@ def _complete(connection: HttpConnection, event: ReceivedEvent) -> ReceivedEvent
     partial = (event.metadata or {}).get("partial")
     if partial is None or event.seq is None:
         return event
-    page = connection.request("GET", partial["href"], is_repeatable=True)
-    whole = [event_of(raw) for raw in page["data"] if raw["durable"]["seq"] == event.seq]
+    try:
+        page = connection.request("GET", partial["href"], is_repeatable=True)
+        whole = [event_of(raw) for raw in page["data"] if raw["durable"]["seq"] == event.seq]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise MalformedAnswer("a long event", repr(error), seq=event.seq) from error
     return whole[0] if whole else event

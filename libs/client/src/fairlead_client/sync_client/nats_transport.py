@@ -8,21 +8,24 @@ comes twice, whatever happens to a message. Only live fragments come as they are
 from collections.abc import Generator
 from typing import Any, Final
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
+from fairlead_client.answers.answer_models import field_of
+from fairlead_client.answers.history_page import take_page
 from fairlead_client.deadline import UNLIMITED, Deadline
 from fairlead_client.errors import MalformedAnswer, NotOverNats, refusal_of_wire
 from fairlead_client.fragment_filter import FragmentOrder
 from fairlead_client.mailbox import HeardMessage
 from fairlead_client.nats_login import CONNECT_S
-from fairlead_client.received_event import ReceivedEvent, event_of, fragment_of, parse_event
+from fairlead_client.prompt_input import body_of
+from fairlead_client.received_event import ReceivedEvent, fragment_of, parse_event
 from fairlead_client.stream_place import StreamPlace
 from fairlead_client.sync_client.event_stream import CAUGHT_UP, follow_events
 from fairlead_client.sync_client.nats_connection import TenantLink
 from fairlead_client.sync_client.nats_export import export_session
 from fairlead_client.sync_client.repetition import repeat
 from fairlead_schema import subjects
-from fairlead_schema.errors import ServiceUnavailable, SessionUnreadable, WireError
+from fairlead_schema.errors import ServiceUnavailable, WireError
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import SessionId
 from fairlead_schema.subjects import Address
@@ -74,7 +77,7 @@ class NatsTransport:
             # Over NATS each verb has one scope, and this answer needs another one.
             verb = "permission.approve"
         data = self._ask(verb, body, deadline=deadline)
-        return data[_INSIDE[verb]] if verb in _INSIDE else data
+        return field_of(data, _INSIDE[verb]) if verb in _INSIDE else data
 
     def follow(
         self, session_id: SessionId, *, after: int | None, with_notices: bool, deadline: Deadline
@@ -94,10 +97,11 @@ class NatsTransport:
         place = StreamPlace(session_id, after, with_notices, deadline)
         has_more = True
         while has_more:
-            page = self._ask("session.history", place.command, deadline=deadline)
-            events, has_more = _take_page(place, page)
+            answer = self._ask("session.history", place.command, deadline=deadline)
+            events, has_more, end = take_page(place, answer)
             yield from events
-            _check_readable(page)
+            if end is not None:
+                raise end
 
     def read_stream(self, place: StreamPlace) -> Generator[ReceivedEvent | str, None, None]:
         """Events and comments, as long as the connection lasts."""
@@ -109,10 +113,11 @@ class NatsTransport:
             while True:
                 has_more = True
                 while has_more:
-                    page = self._ask_once("session.history", place.command, ANSWER_S)
-                    events, has_more = _take_page(place, page)
+                    answer = self._ask_once("session.history", place.command, ANSWER_S)
+                    events, has_more, end = take_page(place, answer)
                     yield from events
-                    _check_readable(page)
+                    if end is not None:
+                        raise end
                 if comment:
                     yield comment
                 comment, is_behind = "", False
@@ -194,32 +199,16 @@ class NatsTransport:
     def _ask_once(self, verb: str, body: dict[str, Any], timeout_s: float) -> Any:  # noqa: ANN401
         login = self._link.login
         subject = subjects.as_principal(login.tenant, login.principal, verb)
-        reply = self._link.request(subject, to_json(body), timeout_s=timeout_s)
+        reply = self._link.request(subject, body_of(body), timeout_s=timeout_s)
         try:
             answer = from_json(reply)
             error, data = answer.get("error"), answer.get("data")
+            refused = None if error is None else WireError.model_validate(error)
         except (ValueError, AttributeError) as problem:
             raise MalformedAnswer(f"the answer to {verb}", str(problem)) from problem
-        if error is not None:
-            raise refusal_of_wire(WireError.model_validate(error))
+        if refused is not None:
+            raise refusal_of_wire(refused)
         return data
-
-
-def _take_page(place: StreamPlace, page: dict[str, Any]) -> tuple[list[ReceivedEvent], bool]:
-    """The events of a page that are new, and whether there are more after them."""
-    events = [event for raw in page["events"] if place.take(event := event_of(raw))]
-    for event in events:
-        place.fragments.take(event)
-    place.log = page.get("log", place.log)
-    place.seq = max(place.seq or 0, page["seq"])
-    return events, page["hasMore"]
-
-
-def _check_readable(page: dict[str, Any]) -> None:
-    """Raise SessionUnreadable if the log ends in something that cannot be read."""
-    unreadable = page.get("unreadable")
-    if unreadable is not None:
-        raise SessionUnreadable(unreadable["seq"], unreadable["reason"])
 
 
 def _hear(message: HeardMessage, place: StreamPlace, order: FragmentOrder) -> ReceivedEvent | None:

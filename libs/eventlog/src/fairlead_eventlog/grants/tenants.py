@@ -21,8 +21,7 @@ from fairlead_schema.subjects import ROOT
 
 CLIENT_CONNECTIONS_MAX: Final = 256
 CLIENT_SUBSCRIPTIONS_MAX: Final = 1_000
-CLIENT_PAYLOAD_BYTES_MAX: Final = 1024 * 1024
-"""What a tenant may take of the server: connections of its account, then of each connection."""
+"""What a tenant may take of the server: connections of its account, then subscriptions of each connection."""
 TOOL_ANSWER_MIN_MAX: Final = 61
 """The tool of a tenant may take an hour for its answer. By itself the server waits two minutes."""
 

@@ -9,6 +9,9 @@ from typing_extensions import override
 INBOX_ROOT: Final = "_INBOX"
 """Every inbox begins with it. Servers of verbs answer to no other subject."""
 
+CLIENT_PAYLOAD_BYTES_MAX: Final = 1024 * 1024
+"""The longest message of a tenant's own client. NATS ends a connection that sends a longer one."""
+
 _USER_INFO: Final = re.compile(r"(?<![^\s,;\"'])((?:[A-Za-z][A-Za-z0-9+.-]*://)?)[^\s/,]*@")
 
 
