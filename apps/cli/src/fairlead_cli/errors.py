@@ -9,6 +9,7 @@ CommandError
 ├── BinaryMissing       a wheel is not installed, or not for this machine
 ├── ProcessFailed       a process of the stack did not start: see its log
 ├── Unreachable         no server answers at the address: exit 3
+├── Untrusted           the certificate of the server is refused: exit 3
 ├── OtherRelease        the server answers what this release does not understand: exit 3
 └── ServerRefused       the server answered with an error: exit 4
     └── AccessRefused   the key or token is missing, expired, or may not do this: exit 5
@@ -87,6 +88,10 @@ class Unreachable(CommandError):
         super().__init__(
             f"nothing answers at {url}: start it with `fairlead up`, or name it with --http"
         )
+
+
+class Untrusted(CommandError):
+    exit_code = NO_SERVER
 
 
 class OtherRelease(CommandError):

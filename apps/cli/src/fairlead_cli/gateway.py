@@ -15,6 +15,7 @@ from fairlead_cli.errors import (
     OtherRelease,
     ServerRefused,
     Unreachable,
+    Untrusted,
 )
 from fairlead_cli.gateway_address import address_of
 from fairlead_client.async_client.client import AsyncFairlead
@@ -24,6 +25,7 @@ from fairlead_client.errors import (
     MalformedAnswer,
     NotFairlead,
     ServerAway,
+    ServerUntrusted,
     TokenUnavailable,
 )
 from fairlead_client.local_stack import Gateway
@@ -100,6 +102,8 @@ def explain_errors(url: str) -> Iterator[None]:
         raise refusal_error(refusal) from refusal
     except ServerAway as error:
         raise Unreachable(url) from error
+    except ServerUntrusted as error:
+        raise Untrusted(str(error)) from error
     except TokenUnavailable as error:
         raise AccessRefused(401, str(error)) from error
     except NotFairlead as error:

@@ -2,14 +2,14 @@
 
 import argparse
 
-from fairlead_cli.errors import UsageError
+from fairlead_cli.errors import Untrusted, UsageError
 from fairlead_client.credentials import clean_token
-from fairlead_client.errors import AddressInvalid, TokenUnavailable
+from fairlead_client.errors import AddressInvalid, ServerUntrusted, TokenUnavailable
 from fairlead_client.local_stack import Gateway, check_address, find_gateway
 
 
 def address_of(args: argparse.Namespace) -> Gateway:
-    """The address and token that the arguments name. Raises UsageError."""
+    """The address and token that the arguments name. Raises UsageError, Untrusted."""
     gateway = find_gateway(args.http, args.token, state=args.state)
     try:
         check_address(gateway.url)
@@ -19,4 +19,17 @@ def address_of(args: argparse.Namespace) -> Gateway:
         raise UsageError(f"--http: {error}") from error
     except TokenUnavailable as error:
         raise UsageError(f"--token: {error}") from error
+    if gateway.url.lower().startswith("https:"):
+        _check_trust(gateway.url)
     return gateway
+
+
+def _check_trust(url: str) -> None:
+    """Raise Untrusted if nobody could check the server."""
+    # Only addresses with TLS need its library.
+    from fairlead_client.tls_trust import trust_of  # noqa: PLC0415
+
+    try:
+        trust_of(url)
+    except ServerUntrusted as error:
+        raise Untrusted(str(error)) from error

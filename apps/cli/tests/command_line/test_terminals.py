@@ -130,6 +130,18 @@ def test_a_wrong_address_of_a_screen_is_one_sentence(
     assert "Traceback" not in output
 
 
+@pytest.mark.parametrize("name", ["chat", "top", "sessions"])
+def test_authorities_that_cannot_be_read_are_named(name: str, tmp_path: Path) -> None:
+    missing = tmp_path / "ca.pem"
+    command = [name, "--http", "https://127.0.0.1:9", "--state", str(tmp_path)]
+
+    ended, output = in_terminal(command, FAIRLEAD_HTTP_TLS_CA=str(missing))
+
+    assert ended == NO_SERVER, output
+    assert f"no certificates in {missing}" in output
+    assert "Traceback" not in output
+
+
 @pytest.mark.parametrize("name", ["chat", "top"])
 def test_a_screen_that_cannot_open_leaves_one_sentence(name: str, tmp_path: Path) -> None:
     nowhere = ["--http", "http://127.0.0.1:9", "--state", str(tmp_path)]

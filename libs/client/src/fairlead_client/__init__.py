@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         PromptUnanswered,
         PromptWithdrawn,
         ServerAway,
+        ServerUntrusted,
         TokenUnavailable,
         UnknownRefusal,
     )
@@ -58,6 +59,7 @@ __all__ = [
     "ReceivedEvent",
     "Refused",
     "ServerAway",
+    "ServerUntrusted",
     "SignatureInvalid",
     "TokenSource",
     "TokenUnavailable",
@@ -88,6 +90,7 @@ _MODULES: Final = {
     "ReceivedEvent": "fairlead_client.received_event",
     "Refused": "fairlead_schema.errors",
     "ServerAway": "fairlead_client.errors",
+    "ServerUntrusted": "fairlead_client.errors",
     "SignatureInvalid": "fairlead_client.webhooks.verification",
     "TokenSource": "fairlead_client.credentials",
     "TokenUnavailable": "fairlead_client.errors",

@@ -5,6 +5,7 @@ A refusal of the server is a `fairlead_schema.errors.Refused`, with a class for 
 ClientError
 ├── ServerAway          nobody answered for as long as the client waits
 ├── AddressInvalid      the address of the server cannot be one
+├── ServerUntrusted     the certificate of the server cannot be checked, or is refused
 ├── NotFairlead         the address answers, but no gateway of Fairlead does
 ├── UnknownRefusal      the server refused in a way that this client does not know: it is newer
 ├── MalformedAnswer     an answer or an event cannot be read
@@ -53,6 +54,15 @@ class AddressInvalid(ClientError):
         super().__init__(
             f"{redact_url(url)!r} is no address of a server ({reason}): write it as http://host:port"
             " (url=, or $FAIRLEAD_HTTP)"
+        )
+
+
+class ServerUntrusted(ClientError):
+    """Nothing was sent: somebody else may stand where the server should be."""
+
+    def __init__(self, reason: str, variable: str) -> None:
+        super().__init__(
+            f"{reason}: name the authority that signs the server's certificate (tls=, or ${variable})"
         )
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from fairlead_client.credentials import TokenSource
 from fairlead_client.errors import TokenUnavailable
 from fairlead_client.local_stack import STATE, read_run_file
+from fairlead_client.tls_trust import NATS_AUTHORITY, load_trust
 from fairlead_schema.identity.nats_address import identity_inbox, redact_url
 from fairlead_schema.identity.subject_token import principal_token
 from fairlead_schema.ids import DEFAULT_TENANT
@@ -79,4 +80,24 @@ def find_login(*, state: Path = STATE, environment: Mapping[str, str] = os.envir
         Path(seed) if seed else None,
         Path(creds) if creds else None,
         token,
+        _find_tls(environment),
     )
+
+
+def _find_tls(environment: Mapping[str, str]) -> ssl.SSLContext | None:
+    """Whom to trust, and the certificate of the client. Raises ServerUntrusted, TokenUnavailable."""
+    authority, certificate, key = (
+        environment.get(name)
+        for name in (NATS_AUTHORITY, "FAIRLEAD_NATS_TLS_CERT", "FAIRLEAD_NATS_TLS_KEY")
+    )
+    if not (authority or certificate):
+        return None
+    context = (
+        ssl.create_default_context() if not authority else load_trust(authority, NATS_AUTHORITY)
+    )
+    if certificate:
+        try:
+            context.load_cert_chain(certificate, key)
+        except OSError as error:
+            raise TokenUnavailable(certificate, error.strerror or str(error)) from error
+    return context

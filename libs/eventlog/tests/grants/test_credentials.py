@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.provision import missing_streams
 from fairlead_schema.identity.nats_address import NatsAddress, redact_url
+from fairlead_testing.certificates import make_certificates
 from fairlead_testing.nats import Server, run_guarded_server
 from fairlead_testing.nats_tokens import account_key, credentials, operator_key, user_key
 
@@ -108,26 +108,6 @@ async def test_an_address_with_a_password_never_shows_the_password(
 def test_a_redacted_address_has_no_user_and_no_password(url: str, shown: str) -> None:
     """B8: the same rule for every place that shows an address."""
     assert redact_url(url) == shown
-
-
-def make_certificates(directory: Path, name: str) -> tuple[Path, Path, Path]:
-    """An authority, and a certificate of it for 127.0.0.1: authority, certificate, key."""
-    ca_key, ca = directory / f"{name}-ca.key", directory / f"{name}-ca.pem"
-    key, request, cert = (directory / f"{name}.{end}" for end in ("key", "csr", "pem"))
-    extensions = directory / f"{name}.ext"
-    extensions.write_text("subjectAltName=IP:127.0.0.1\n")
-    new = ("openssl", "req", "-newkey", "rsa:2048", "-nodes")
-    authority = ("-x509", "-days", "2", "-addext", "keyUsage=critical,keyCertSign")
-    for command in (
-        (*new, *authority, "-keyout", ca_key, "-out", ca, "-subj", f"/CN={name}"),
-        (*new, "-keyout", key, "-out", request, "-subj", "/CN=nats"),
-        (
-            *("openssl", "x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key),
-            *("-CAcreateserial", "-days", "2", "-extfile", extensions, "-out", cert),
-        ),
-    ):
-        subprocess.run(command, check=True, capture_output=True)
-    return ca, cert, key
 
 
 @pytest.fixture

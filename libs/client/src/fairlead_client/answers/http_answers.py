@@ -11,9 +11,12 @@ from fairlead_client.errors import (
     MalformedAnswer,
     NotFairlead,
     ServerAway,
+    ServerUntrusted,
     refusal_of_wire,
 )
+from fairlead_client.tls_trust import HTTP_AUTHORITY, distrust_of
 from fairlead_schema.errors import Refused, WireError
+from fairlead_schema.identity.nats_address import redact_url
 
 # A proxy answers these in its own words while the gateway behind it is away.
 _PROXY_STATUSES: Final = frozenset({502, 503, 504})
@@ -55,8 +58,11 @@ def json_of(response: httpx.Response) -> Any:  # noqa: ANN401 - any JSON
         raise MalformedAnswer(f"the answer of {response.url}", str(error)) from error
 
 
-def away(url: str, error: httpx.RequestError) -> ServerAway:
+def away(url: str, error: httpx.RequestError) -> ServerAway | ServerUntrusted:
     """The error of a request that nobody answered."""
+    untrusted = distrust_of(error, redact_url(url), HTTP_AUTHORITY)
+    if untrusted is not None:
+        return untrusted
     never_left = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
     cause = str(error) or type(error).__name__
     return ServerAway(url, cause, was_sent=not never_left)

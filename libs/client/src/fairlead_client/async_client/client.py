@@ -1,5 +1,6 @@
 """The client: sessions, prompts and answers, events, and what people decide."""
 
+import ssl
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -50,16 +51,18 @@ class AsyncFairlead(AsyncWorkspace):
         token: TokenSource | None = None,
         patience_s: float | None = PATIENCE_S,
         state: Path = STATE,
+        tls: ssl.SSLContext | None = None,
         transport: AsyncSessionTransport | None = None,
     ) -> None:
         """Without an address: `$FAIRLEAD_HTTP`, else the stack that runs on this machine.
 
         Without a token: `$FAIRLEAD_TOKEN`, else the key of that stack. None as patience means for ever.
+        `tls` says whom to trust; without it the authorities of `$FAIRLEAD_HTTP_TLS_CA`, else the public ones.
         """
         if transport is None:
             gateway = find_gateway(url, token, state=state)
             transport = AsyncHttpTransport(
-                AsyncHttpConnection(gateway.url, gateway.token, patience_s=patience_s)
+                AsyncHttpConnection(gateway.url, gateway.token, patience_s=patience_s, tls=tls)
             )
         super().__init__(transport)
 

@@ -1,5 +1,6 @@
 """Requests to a gateway: with the caller's token, and again while the server is away."""
 
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -31,9 +32,13 @@ class AsyncHttpConnection:
         token: TokenSource | None = None,
         *,
         patience_s: float | None,
+        tls: ssl.SSLContext | None = None,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        """`patience_s` is how long a request is repeated; None means for ever. Raises AddressInvalid."""
+        """`patience_s` is how long a request is repeated; None means for ever.
+
+        Raises AddressInvalid, ServerUntrusted.
+        """
         self.url = check_address(url)
         self.patience_s = patience_s
         self.failure: Exception | None = None
@@ -49,7 +54,7 @@ class AsyncHttpConnection:
             timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S),
             limits=LIMITS,
             trust_env=False,
-            verify=trust_of(url),
+            verify=trust_of(url) if tls is None else tls,
         )
 
     async def aclose(self) -> None:

@@ -21,6 +21,7 @@ from fairlead_client.errors import (
 )
 from fairlead_client.mailbox import AsyncMailbox, HeardMessage
 from fairlead_client.nats_login import CONNECT_S, NatsLogin
+from fairlead_client.tls_trust import NATS_AUTHORITY, distrust_of
 from fairlead_schema.errors import Forbidden, PayloadTooLarge, Refused, Unauthorized
 from fairlead_schema.identity.nats_address import CLIENT_PAYLOAD_BYTES_MAX
 
@@ -211,6 +212,9 @@ class AsyncTenantLink:
         reason = str(error) or type(error).__name__
         if type(error).__module__.startswith(("nkeys", "binascii")):
             return TokenUnavailable(str(self.login.nkey_file), "not an nkey seed")
+        untrusted = distrust_of(error, self.login.address, NATS_AUTHORITY)
+        if untrusted is not None:
+            return untrusted
         if _is_refusal(error):
             login = self.login
             text = f"NATS refused the credentials of {login.principal} of the tenant {login.tenant}"

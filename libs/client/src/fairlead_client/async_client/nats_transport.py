@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from fairlead_client.answers.answer_models import field_of
-from fairlead_client.answers.history_page import take_page
+from fairlead_client.answers.log_page import take_page
 from fairlead_client.async_client.event_stream import CAUGHT_UP, follow_events
 from fairlead_client.async_client.nats_connection import AsyncTenantLink
 from fairlead_client.async_client.nats_export import export_session

@@ -1,6 +1,7 @@
 # Generated from async_client/client.py by `make client`: change that file.
 """The client: sessions, prompts and answers, events, and what people decide."""
 
+import ssl
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -51,16 +52,18 @@ class Fairlead(Workspace):
         token: TokenSource | None = None,
         patience_s: float | None = PATIENCE_S,
         state: Path = STATE,
+        tls: ssl.SSLContext | None = None,
         transport: SessionTransport | None = None,
     ) -> None:
         """Without an address: `$FAIRLEAD_HTTP`, else the stack that runs on this machine.
 
         Without a token: `$FAIRLEAD_TOKEN`, else the key of that stack. None as patience means for ever.
+        `tls` says whom to trust; without it the authorities of `$FAIRLEAD_HTTP_TLS_CA`, else the public ones.
         """
         if transport is None:
             gateway = find_gateway(url, token, state=state)
             transport = HttpTransport(
-                HttpConnection(gateway.url, gateway.token, patience_s=patience_s)
+                HttpConnection(gateway.url, gateway.token, patience_s=patience_s, tls=tls)
             )
         super().__init__(transport)
 

@@ -1,6 +1,7 @@
 # Generated from async_client/http_connection.py by `make client`: change that file.
 """Requests to a gateway: with the caller's token, and again while the server is away."""
 
+import ssl
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -32,9 +33,13 @@ class HttpConnection:
         token: TokenSource | None = None,
         *,
         patience_s: float | None,
+        tls: ssl.SSLContext | None = None,
         http: httpx.Client | None = None,
     ) -> None:
-        """`patience_s` is how long a request is repeated; None means for ever. Raises AddressInvalid."""
+        """`patience_s` is how long a request is repeated; None means for ever.
+
+        Raises AddressInvalid, ServerUntrusted.
+        """
         self.url = check_address(url)
         self.patience_s = patience_s
         self.failure: Exception | None = None
@@ -50,7 +55,7 @@ class HttpConnection:
             timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S),
             limits=LIMITS,
             trust_env=False,
-            verify=trust_of(url),
+            verify=trust_of(url) if tls is None else tls,
         )
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from fairlead_client.answers.answer_models import field_of
-from fairlead_client.answers.history_page import take_page
+from fairlead_client.answers.log_page import take_page
 from fairlead_client.deadline import UNLIMITED, Deadline
 from fairlead_client.errors import MalformedAnswer, NotOverNats, refusal_of_wire
 from fairlead_client.fragment_filter import FragmentOrder

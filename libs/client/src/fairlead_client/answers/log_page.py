@@ -9,7 +9,7 @@ from fairlead_client.stream_place import StreamPlace
 from fairlead_schema.errors import SessionUnreadable
 
 
-class HistoryPage(NamedTuple):
+class LogPage(NamedTuple):
     """The new events of a page. `end` is raised behind them: nothing after it can be read."""
 
     events: list[ReceivedEvent]
@@ -17,7 +17,7 @@ class HistoryPage(NamedTuple):
     end: MalformedAnswer | SessionUnreadable | None
 
 
-def take_page(place: StreamPlace, data: object) -> HistoryPage:
+def take_page(place: StreamPlace, data: object) -> LogPage:
     """Move a reader over a page. Raises MalformedAnswer if it is none."""
     page, events = dict_of(data), list[ReceivedEvent]()
     try:
@@ -26,7 +26,7 @@ def take_page(place: StreamPlace, data: object) -> HistoryPage:
             try:
                 event = event_of(raw)
             except (KeyError, TypeError, AttributeError) as error:
-                return HistoryPage(events, has_more=False, end=_malformed(raw, error))
+                return LogPage(events, has_more=False, end=_reading_error(raw, error))
             if place.take(event):
                 place.fragments.take(event)
                 events.append(event)
@@ -36,10 +36,10 @@ def take_page(place: StreamPlace, data: object) -> HistoryPage:
         raise MalformedAnswer("a page of the log", repr(error)) from error
     place.log = page.get("log", place.log)
     place.seq = max(place.seq or 0, seq)
-    return HistoryPage(events, has_more, end or None)
+    return LogPage(events, has_more, end or None)
 
 
-def _malformed(raw: Any, error: Exception) -> MalformedAnswer:  # noqa: ANN401 - any JSON
+def _reading_error(raw: Any, error: Exception) -> MalformedAnswer:  # noqa: ANN401 - any JSON
     """The error of an event in a page, with its place if the event says so."""
     durable = raw.get("durable") if isinstance(raw, dict) else None
     seq = durable.get("seq") if isinstance(durable, dict) else None
