@@ -21,6 +21,7 @@ from fairlead_schema.tools.content import TextContent
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.web import guard
+from fairlead_service.web.name_lookup import LOOKUPS
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_session.people.permission import judge
 from fairlead_testing.web_server import Site, reply, site
@@ -301,6 +302,7 @@ async def test_a_redirect_to_another_port_or_scheme_is_told_and_not_followed(
     [
         *("127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "0.0.0.0"),  # noqa: S104
         *("100.64.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1", "192.0.0.1", "198.18.0.1"),
+        *("192.0.0.192", "192.88.99.1", "168.63.129.16", "3fff::1", "64:ff9b:1::a00:1"),
         *("::1", "::", "fe80::1", "fc00::1", "ff02::1", "fec0::1", "::ffff:10.0.0.1"),
         *("::ffff:169.254.169.254", "64:ff9b::a00:1", "2002:a00:1::", "::7f00:1"),
     ],
@@ -335,11 +337,11 @@ async def test_a_name_is_resolved_once_and_the_connection_goes_where_was_looked(
     web.pages["/"] = reply(b"pinned", mime="text/plain")
     hosts: list[str] = []
 
-    async def resolve(host: str, port: int, **_: Any) -> list[Any]:  # noqa: ANN401
+    def find(host: str, _port: None, **_: Any) -> list[Any]:  # noqa: ANN401
         hosts.append(host)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+    monkeypatch.setattr(LOOKUPS, "find", find)
     page = await fetch(f"http://rebind.example:{web.port}/", "*/*", private=True)
 
     assert (page.body, hosts.count("rebind.example")) == (b"pinned", 1)
@@ -349,10 +351,10 @@ async def test_a_name_is_resolved_once_and_the_connection_goes_where_was_looked(
 async def test_one_forbidden_address_among_many_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """L-75."""
 
-    async def resolve(_host: str, port: int, **_: Any) -> list[Any]:  # noqa: ANN401
-        return [(2, 1, 6, "", (address, port)) for address in ("93.184.216.34", "10.0.0.1")]
+    def find(_host: str, _port: None, **_: Any) -> list[Any]:  # noqa: ANN401
+        return [(2, 1, 6, "", (address, 0)) for address in ("93.184.216.34", "10.0.0.1")]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+    monkeypatch.setattr(LOOKUPS, "find", find)
     with pytest.raises(CallFailed, match="private address"):
         await fetch("http://mixed.example/", "*/*", private=False)
 

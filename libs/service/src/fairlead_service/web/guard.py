@@ -4,13 +4,13 @@ A name is resolved once, and the connection goes to the address that was checked
 resolves differently the second time changes nothing.
 """
 
-import asyncio
 import ipaddress
 import re
-import socket
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
+
+from fairlead_service.web.name_lookup import LOOKUPS
 
 SCHEMES: Final = {"http": 80, "https": 443}
 URL_LENGTH_MAX: Final = 8192
@@ -27,6 +27,10 @@ class NameUnresolved(AddressRefused):
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+# Networks of special use that some releases of Python call global, and the host of Azure for its machines.
+_SPECIAL: Final = tuple(
+    map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20"))
+)
 # Addresses that contain an IPv4 address, which decides.
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
@@ -114,12 +118,10 @@ def is_private_literal(target: Target) -> bool:
 async def resolve_address(target: Target, *, private: bool) -> str:
     """The address to connect to. Raises AddressRefused if any address of the name is forbidden."""
     try:
-        infos = await asyncio.get_running_loop().getaddrinfo(
-            target.host, target.port, type=socket.SOCK_STREAM
-        )
+        found = await LOOKUPS.find_addresses(target.host)
     except (OSError, UnicodeError) as error:
         raise NameUnresolved(f"{target.host} cannot be resolved") from error
-    addresses = [str(info[4][0]).partition("%")[0] for info in infos]
+    addresses = [address.partition("%")[0] for address in found]
     for address in addresses:
         if not private and not is_public(ipaddress.ip_address(address)):
             raise AddressRefused(f"{target.host} leads to a private address, which is not allowed")
@@ -135,6 +137,8 @@ def is_public(address: Address) -> bool:
     if inner is not None:
         return is_public(inner)
     if isinstance(address, ipaddress.IPv6Address) and address.is_site_local:
+        return False
+    if any(address in network for network in _SPECIAL):
         return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
