@@ -1,5 +1,8 @@
 """One attempt: what is sent, where nothing is sent, and what each answer means."""
 
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
 import pytest
 
 from fairlead_hooks.webhooks.post import post_event
@@ -44,6 +47,33 @@ async def test_a_strange_wish_for_a_pause_does_no_harm(pause: str) -> None:
         attempt = await post_event(record(f"{receiver.url}/x"), "dlv_1", {}, OPEN)
 
     assert (attempt.status, attempt.delivered) == (503, False)
+
+
+async def test_a_receiver_may_name_the_time_of_the_next_attempt() -> None:
+    """`Retry-After` has seconds or a date."""
+    until = format_datetime(datetime.now(UTC) + timedelta(minutes=20), usegmt=True)
+    async with receive_webhooks() as receiver:
+        receiver.answers["/x"] = lambda _request: f"429 Busy\r\nretry-after: {until}"
+        attempt = await post_event(record(f"{receiver.url}/x"), "dlv_1", {}, OPEN)
+
+    assert attempt.retry_after_s is not None
+    assert 600 < attempt.retry_after_s <= 1200
+
+
+async def test_an_attempt_that_fails_on_its_way_says_why(unused_tcp_port: int) -> None:
+    """Whoever registered the webhook reads the reason, and no log of ours."""
+    async with receive_webhooks() as receiver:
+        receiver.answers["/x"] = lambda _request: "is no number"
+        port = receiver.url.rpartition(":")[2]
+        answers = await post_event(record(f"{receiver.url}/x"), "dlv_1", {}, OPEN)
+        plain = await post_event(record(f"https://127.0.0.1:{port}/x"), "dlv_1", {}, HASTY)
+    closed = await post_event(record(f"http://127.0.0.1:{unused_tcp_port}"), "dlv_1", {}, OPEN)
+
+    assert (
+        answers.reason == "127.0.0.1 cannot be read: what it answers is not HTTP, or ends too early"
+    )
+    assert closed.reason == "127.0.0.1 cannot be read: it refuses the connection"
+    assert (plain.delivered, plain.hopeless) == (False, False)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "0x7f000001", "2130706433"])

@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import orjson
@@ -57,9 +59,7 @@ async def _send(
             open_request("POST", target, headers, private=hooks.private, content=body) as response,
         ):
             status, pause = response.status_code, response.headers.get("retry-after", "")
-            return DeliveryAttempt(
-                status, _reason(status), float(pause) if pause.isdecimal() else None
-            )
+            return DeliveryAttempt(status, _reason(status), _read_pause(pause))
     except TimeoutError:
         return DeliveryAttempt(None, f"no answer within {hooks.timeout_s:g} s")
     except (guard.NameUnresolved, RequestFailed) as error:
@@ -70,6 +70,18 @@ async def _send(
 
 def _webhook_attributes(record: WebhookRecord) -> Attributes:
     return {names.WEBHOOK: record.id}
+
+
+def _read_pause(text: str) -> float | None:
+    """The seconds of a `Retry-After`, which has a number or a date; None if it has neither."""
+    if text.isdecimal():
+        return float(text)
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    # A date without an offset is in UTC.
+    return until.replace(tzinfo=until.tzinfo or UTC).timestamp() - time.time()
 
 
 def _reason(status: int) -> str | None:

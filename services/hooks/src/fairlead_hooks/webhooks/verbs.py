@@ -18,7 +18,7 @@ from fairlead_schema.commands.hooks.webhooks import (
 )
 from fairlead_schema.errors import DeliveryNotFound, WebhookNotFound
 from fairlead_schema.ids import DeliveryId, TenantId, WebhookId
-from fairlead_schema.webhooks.record import UndeliveredEvent, WebhookRecord
+from fairlead_schema.webhooks.record import WEBHOOK_EVENTS, UndeliveredEvent, WebhookRecord
 from fairlead_service.audit import audit_command
 from fairlead_service.ids import now_ms
 from fairlead_service.rpc.server import RpcServer, TenantParam
@@ -69,7 +69,9 @@ class WebhookVerbs:
         if message is None or envelope["id"] != given_up.event_id:
             raise DeliveryNotFound(command.delivery_id, "the feed does not have its event any more")
         type_ = message.subject.split(".", 4)[4]
-        kind = select_event(record.events, type_, envelope["data"]) or record.events[0]
+        kind = select_event((*record.events, *WEBHOOK_EVENTS), type_, envelope["data"])
+        if kind is None:
+            raise DeliveryNotFound(command.delivery_id, "no webhook gets its event any more")
         event = cloud_event(subjects.event_address(message.subject), envelope, kind)
         attempt = await post_event(record, given_up.id, event, self._settings.hooks)
         if attempt.delivered:
