@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_client import AsyncFairlead, Fairlead, ServerAway
+from fairlead_client import AsyncFairlead, Fairlead, ServerAway, TokenUnavailable
 from fairlead_schema.errors import SessionNotFound, Unauthorized
 from libs.client.tests.conftest import ScriptedGateway, event, failure, refuse, reply, stream
 from libs.client.tests.generate_sync import BY_HAND, PACKAGE, generate
@@ -78,7 +78,7 @@ def test_a_token_that_needs_waiting_is_refused() -> None:
         return "k"
 
     fairlead = Fairlead("http://127.0.0.1:9", token=fetch, patience_s=0.0)
-    with fairlead, pytest.raises(TypeError, match="AsyncFairlead"):
+    with fairlead, pytest.raises(TokenUnavailable, match="AsyncFairlead"):
         fairlead.prompt("ses_a", "Hi")
 
 

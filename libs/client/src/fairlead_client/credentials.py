@@ -7,7 +7,13 @@ from typing import TypeAlias
 from fairlead_client.errors import TokenUnavailable
 
 TokenSource: TypeAlias = str | Path | Callable[[], str | Awaitable[str]]
-"""A token, a file that holds it, or a function that fetches it. A `str` is always the token itself."""
+"""A token, a file that holds it, or a function that fetches it. A `str` is always the token itself.
+
+A function that takes long must be `async` for `AsyncFairlead`: everything waits for another one.
+"""
+
+TokenReader: TypeAlias = Callable[[], str | Awaitable[str]]
+"""Gives the token now."""
 
 
 class FileToken:
@@ -32,16 +38,37 @@ class FileToken:
         return self._token
 
 
-def clean_token(token: str) -> str:
+def clean_token(token: str, source: str = "its source") -> str:
     """A token without the end of its line. Raises TokenUnavailable if no request can carry it."""
     cleaned = token.strip()
     if not (cleaned.isascii() and cleaned.isprintable()) or " " in cleaned:
         reason = "it has characters that no token has: copy it again"
-        raise TokenUnavailable("its source", reason)
+        raise TokenUnavailable(source, reason)
     return cleaned
 
 
-def token_reader(source: TokenSource | None) -> Callable[[], str | Awaitable[str]] | None:
+def check_token(token: object, source: str) -> str:
+    """A token as a source gave it. Raises TokenUnavailable for anything that is none."""
+    if not isinstance(token, str):
+        raise TokenUnavailable(source, f"it gave a {type(token).__name__}, and no text")
+    cleaned = clean_token(token, source)
+    if not cleaned:
+        raise TokenUnavailable(source, "it gave an empty text")
+    return cleaned
+
+
+def source_name(source: TokenSource | None) -> str:
+    """What an error calls a source. A token itself is not shown."""
+    match source:
+        case None | str():
+            return "its source"
+        case Path():
+            return str(source)
+        case _:
+            return f"the function {getattr(source, '__qualname__', type(source).__qualname__)}"
+
+
+def token_reader(source: TokenSource | None) -> TokenReader | None:
     """A function that gives the token now; None if the caller has none."""
     match source:
         case None:

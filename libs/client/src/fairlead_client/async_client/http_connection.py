@@ -8,9 +8,10 @@ from typing import Any, Final
 import httpx
 
 from fairlead_client.answers.http_answers import away, json_of, not_fairlead, refusal_of
+from fairlead_client.async_client.held_token import AsyncHeldToken
 from fairlead_client.async_client.repetition import repeat
-from fairlead_client.async_client.runtime import break_off, resolve
-from fairlead_client.credentials import TokenSource, clean_token, token_reader
+from fairlead_client.async_client.runtime import break_off
+from fairlead_client.credentials import TokenSource
 from fairlead_client.deadline import UNLIMITED, Deadline
 from fairlead_client.errors import ClientClosed
 from fairlead_client.local_stack import check_address
@@ -43,8 +44,7 @@ class AsyncHttpConnection:
         self.patience_s = patience_s
         self.failure: Exception | None = None
         """Why the stream that is followed is interrupted now; None while it is open."""
-        self._read_token = token_reader(token)
-        self._token: str | None = None
+        self._token = AsyncHeldToken(token)
         self._refused: str | None = None
         """The token of the request that was refused last."""
         self._is_closed = False
@@ -95,8 +95,8 @@ class AsyncHttpConnection:
         """A body to read piece by piece, opened once. Raises Refused and ClientError."""
         self._check_open()
         timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=read_s)
-        headers = {"accept": media, **await self._authorization()}
-        token = self._token
+        token = await self._token.get()
+        headers = {"accept": media, **_authorization(token)}
         try:
             async with self._http.stream(
                 "GET", self.url + path, params=params, headers=headers, timeout=timeout
@@ -120,32 +120,19 @@ class AsyncHttpConnection:
 
     async def renew_token(self) -> bool:
         """Read the token again after a refusal. False: there is no other one."""
-        refused = self._refused
-        if self._read_token is None:
-            return False
-        if self._token is None or self._token == refused:
-            self._token = None
-            self._token = clean_token(await resolve(self._read_token()))
-        # Otherwise another request was refused before, and has read it.
-        return self._token != refused
+        return await self._token.renew(self._refused)
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClientClosed
 
-    async def _authorization(self) -> dict[str, str]:
-        if self._read_token is None:
-            return {}
-        if self._token is None:
-            self._token = clean_token(await resolve(self._read_token()))
-        return {"authorization": f"Bearer {self._token}"}
-
     async def _send(
         self, method: str, path: str, options: dict[str, Any], deadline: Deadline
     ) -> httpx.Response:
         self._check_open()
-        headers = {**options.get("headers", {}), **await self._authorization()}
-        options, token = {**options, "headers": headers}, self._token
+        token = await self._token.get()
+        headers = {**options.get("headers", {}), **_authorization(token)}
+        options = {**options, "headers": headers}
         if deadline.is_set:
             connect_s = deadline.left_s(CONNECT_S)
             options["timeout"] = httpx.Timeout(deadline.request_s(TIMEOUT_S), connect=connect_s)
@@ -163,3 +150,7 @@ class AsyncHttpConnection:
         if isinstance(refusal, Unauthorized):
             self._refused = token
         raise refusal
+
+
+def _authorization(token: str | None) -> dict[str, str]:
+    return {} if token is None else {"authorization": f"Bearer {token}"}

@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from fairlead_client.async_client.runtime import resolve
-from fairlead_client.credentials import token_reader
+from fairlead_client.async_client.held_token import read_token
+from fairlead_client.credentials import source_name, token_reader
 from fairlead_client.errors import (
     ClientClosed,
     ClientError,
@@ -204,7 +204,9 @@ class AsyncTenantLink:
         return {name: proof for name, proof in proofs.items() if proof is not None}
 
     async def _read_proof(self) -> tuple[bytes, str | None]:
-        token = None if self._read_token is None else await resolve(self._read_token())
+        token: str | None = None
+        if self._read_token is not None:
+            token = await read_token(self._read_token, source_name(self.login.token))
         return self.login.read_proof(), token
 
     def _refusal(self, error: Exception) -> ClientError | Refused:

@@ -1,11 +1,14 @@
-"""What differs between the two clients: pauses, values that may need waiting, and readers of other threads."""
+"""What differs between the two clients: pauses, locks, values that may need waiting, and readers of other threads."""
 
 import asyncio
+from asyncio import Lock
 from collections.abc import Awaitable
 from inspect import isawaitable
 from typing import TypeVar
 
 import httpx
+
+__all__ = ["Lock", "break_off", "resolve", "sleep"]
 
 Value = TypeVar("Value")
 

@@ -9,12 +9,13 @@ from typing import Any, Final
 import httpx
 
 from fairlead_client.answers.http_answers import away, json_of, not_fairlead, refusal_of
-from fairlead_client.credentials import TokenSource, clean_token, token_reader
+from fairlead_client.credentials import TokenSource
 from fairlead_client.deadline import UNLIMITED, Deadline
 from fairlead_client.errors import ClientClosed
 from fairlead_client.local_stack import check_address
+from fairlead_client.sync_client.held_token import HeldToken
 from fairlead_client.sync_client.repetition import repeat
-from fairlead_client.sync_client.runtime import break_off, resolve
+from fairlead_client.sync_client.runtime import break_off
 from fairlead_client.tls_trust import trust_of
 from fairlead_schema.errors import InvalidRequest, Unauthorized
 
@@ -44,8 +45,7 @@ class HttpConnection:
         self.patience_s = patience_s
         self.failure: Exception | None = None
         """Why the stream that is followed is interrupted now; None while it is open."""
-        self._read_token = token_reader(token)
-        self._token: str | None = None
+        self._token = HeldToken(token)
         self._refused: str | None = None
         """The token of the request that was refused last."""
         self._is_closed = False
@@ -96,8 +96,8 @@ class HttpConnection:
         """A body to read piece by piece, opened once. Raises Refused and ClientError."""
         self._check_open()
         timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=read_s)
-        headers = {"accept": media, **self._authorization()}
-        token = self._token
+        token = self._token.get()
+        headers = {"accept": media, **_authorization(token)}
         try:
             with self._http.stream(
                 "GET", self.url + path, params=params, headers=headers, timeout=timeout
@@ -121,32 +121,19 @@ class HttpConnection:
 
     def renew_token(self) -> bool:
         """Read the token again after a refusal. False: there is no other one."""
-        refused = self._refused
-        if self._read_token is None:
-            return False
-        if self._token is None or self._token == refused:
-            self._token = None
-            self._token = clean_token(resolve(self._read_token()))
-        # Otherwise another request was refused before, and has read it.
-        return self._token != refused
+        return self._token.renew(self._refused)
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClientClosed
 
-    def _authorization(self) -> dict[str, str]:
-        if self._read_token is None:
-            return {}
-        if self._token is None:
-            self._token = clean_token(resolve(self._read_token()))
-        return {"authorization": f"Bearer {self._token}"}
-
     def _send(
         self, method: str, path: str, options: dict[str, Any], deadline: Deadline
     ) -> httpx.Response:
         self._check_open()
-        headers = {**options.get("headers", {}), **self._authorization()}
-        options, token = {**options, "headers": headers}, self._token
+        token = self._token.get()
+        headers = {**options.get("headers", {}), **_authorization(token)}
+        options = {**options, "headers": headers}
         if deadline.is_set:
             connect_s = deadline.left_s(CONNECT_S)
             options["timeout"] = httpx.Timeout(deadline.request_s(TIMEOUT_S), connect=connect_s)
@@ -164,3 +151,7 @@ class HttpConnection:
         if isinstance(refusal, Unauthorized):
             self._refused = token
         raise refusal
+
+
+def _authorization(token: str | None) -> dict[str, str]:
+    return {} if token is None else {"authorization": f"Bearer {token}"}

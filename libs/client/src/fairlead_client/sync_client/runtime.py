@@ -1,13 +1,16 @@
-"""What differs between the two clients: pauses, values that may need waiting, and readers of other threads."""
+"""What differs between the two clients: pauses, locks, values that may need waiting, and readers of other threads."""
 
 import socket
 import time
 from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from inspect import isawaitable
+from threading import Lock
 from typing import TypeVar
 
 import httpx
+
+__all__ = ["Lock", "break_off", "resolve", "sleep"]
 
 Value = TypeVar("Value")
 
