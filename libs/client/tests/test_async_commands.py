@@ -61,6 +61,23 @@ async def test_a_prompt_is_repeated_under_one_id_until_there_is_a_receipt(
     assert bodies[0]["id"].endswith("_"), "a seal would make it an id of another session"
 
 
+async def test_an_export_waits_for_its_first_piece_and_never_begins_twice(
+    gateway: ScriptedGateway,
+) -> None:
+    """Half of one file and half of another are none."""
+    whole = reply(b"whole", mime="application/x-ndjson")
+    away = refuse(ServiceUnavailable("NATS is away", service="nats"))
+    gateway.script("/api/session/ses_a/export", b"", away, whole, whole[:-2])
+    async with AsyncFairlead(gateway.url) as fairlead:
+        assert [piece async for piece in fairlead.export("ses_a")] == [b"whole"]
+        pieces = fairlead.export("ses_a")
+        assert await anext(pieces) == b"who"
+        with pytest.raises(ServerAway):
+            await anext(pieces)
+
+    assert len(gateway.asked) == 4
+
+
 async def test_a_limit_is_waited_for_as_the_server_says(gateway: ScriptedGateway) -> None:
     gateway.script(PROMPT, refuse(LimitReached("Too many"), "retry-after: 0"), ADMITTED)
     async with AsyncFairlead(gateway.url) as fairlead:

@@ -8,12 +8,15 @@ from fairlead_client.answers.answer_models import data_of
 from fairlead_client.async_client.event_stream import follow_events, read_events
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.async_client.http_stream import read_response
+from fairlead_client.async_client.runtime import sleep
 from fairlead_client.deadline import UNLIMITED, Deadline
+from fairlead_client.errors import ClientError
 from fairlead_client.prompt_input import body_of
 from fairlead_client.received_event import ReceivedEvent
+from fairlead_client.retry_policy import Interruption, is_passing, pause_s
 from fairlead_client.routes import route_of
 from fairlead_client.stream_place import StreamPlace
-from fairlead_schema.errors import ServiceUnavailable, Unauthorized
+from fairlead_schema.errors import Refused, ServiceUnavailable, Unauthorized
 from fairlead_schema.identity.verbs import VERBS
 from fairlead_schema.ids import SessionId
 
@@ -96,17 +99,24 @@ class AsyncHttpTransport:
 
     async def export(self, session_id: SessionId, *, tree: bool) -> AsyncGenerator[bytes, None]:
         """The pieces of an exported file. The file is complete only with its own last line."""
-        is_renewed = False
+        interruption, is_renewed, has_begun = Interruption(), False, False
         while True:
             try:
                 async with aclosing(self._export_once(session_id, tree=tree)) as pieces:
                     async for piece in pieces:
+                        has_begun = True
                         yield piece
             except Unauthorized:
                 # The server refuses before the first piece.
                 if is_renewed or not await self._connection.renew_token():
                     raise
                 is_renewed = True
+            except (ClientError, Refused) as error:
+                # Another file has another time in its first line, so nobody can go on with it.
+                is_over = has_begun or interruption.has_lasted(error, self.patience_s)
+                if is_over or not is_passing(error, is_repeatable=True):
+                    raise
+                await sleep(pause_s(interruption.failures - 1, error))
             else:
                 return
 
