@@ -1,12 +1,13 @@
 """Answers over NATS that are not what this release expects: a typed error, and nothing lost before it."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairlead_client import MalformedAnswer
-from fairlead_schema.errors import InvalidRequest, PayloadTooLarge, SessionIsStored
+from fairlead_schema.errors import InvalidRequest, LimitReached, PayloadTooLarge, SessionIsStored
 from fairlead_schema.identity.nats_address import CLIENT_PAYLOAD_BYTES_MAX
 from fairlead_testing.nats import Server
 from libs.client.tests.test_nats_client import (
@@ -104,3 +105,33 @@ async def test_a_session_that_is_stored_while_it_is_followed_ends_the_stream(
         ingest.answers["session.history"] = {"error": stored.body.wire()}
         with pytest.raises(SessionIsStored, match="fairlead cold restore ses_a"):
             await anext(events)
+
+
+async def test_a_page_that_takes_long_is_waited_for_longer_each_time(
+    server: Server, seed: Path, ingest: ScriptedIngest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy ingest would else answer every page of a follower too late, for ever."""
+    monkeypatch.setattr("fairlead_client.async_client.nats_transport.ANSWER_S", 0.1)
+    ingest.pause_s = 0.3
+    await ingest.write(1)
+    async with asyncio.timeout(20), connect(server, seed) as fairlead:
+        assert (await anext(fairlead.follow("ses_a", after=0))).seq == 1
+
+    assert len(ingest.asked) > 1
+
+
+async def test_more_streams_than_a_connection_may_have_are_refused_and_the_others_go_on(
+    server: Server, seed: Path, ingest: ScriptedIngest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NATS would end the connection, with every stream on it."""
+    monkeypatch.setattr("fairlead_client.async_client.nats_connection.CLIENT_SUBSCRIPTIONS_MAX", 6)
+    await ingest.write(1)
+    async with connect(server, seed, patience_s=0.1) as fairlead:
+        streams = [fairlead.follow("ses_a", after=0) for _ in range(2)]
+        assert [(await anext(events)).seq for events in streams] == [1, 1]
+        with pytest.raises(LimitReached, match="another client"):
+            await anext(fairlead.follow("ses_a", after=0))
+        await ingest.write(2)
+        assert [(await anext(events)).seq for events in streams] == [2, 2]
+        await streams[0].aclose()
+        assert (await anext(fairlead.follow("ses_a", after=1))).seq == 2

@@ -87,10 +87,13 @@ class ScriptedIngest:
         self.log: list[int] = []
         self.answers: dict[str, Any] = {}
         self.asked: list[str] = []
+        self.pause_s = 0.0
+        """It takes so long for each answer."""
 
     async def serve(self, message: Msg) -> None:
         verb = message.subject.split(".", 4)[4]
         self.asked.append(verb)
+        await asyncio.sleep(self.pause_s)
         body = json.loads(message.data)
         answer = self.answers.get(verb)
         if answer is None and verb == "session.history":

@@ -18,6 +18,8 @@ class StreamPlace:
     deadline: Deadline
     log: str | None = None
     """The incarnation of the log that the seq belongs to."""
+    late_pages: int = 0
+    """So many pages in a row were not answered in time."""
     fragments: FragmentFilter = field(default_factory=FragmentFilter)
 
     @property

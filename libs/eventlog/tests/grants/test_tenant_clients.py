@@ -13,13 +13,12 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.grants.tenants import (
     CLIENT_CONNECTIONS_MAX,
-    CLIENT_SUBSCRIPTIONS_MAX,
 )
 from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.connect import connect, open_link
 from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.provision import provision
-from fairlead_schema.identity.nats_address import CLIENT_PAYLOAD_BYTES_MAX
+from fairlead_schema.identity.nats_address import CLIENT_PAYLOAD_BYTES_MAX, CLIENT_SUBSCRIPTIONS_MAX
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.identity.scopes import scopes_of
 from fairlead_testing.nats import Server, run_guarded_server

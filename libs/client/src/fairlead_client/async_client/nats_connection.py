@@ -22,8 +22,11 @@ from fairlead_client.errors import (
 from fairlead_client.mailbox import AsyncMailbox, HeardMessage
 from fairlead_client.nats_login import CONNECT_S, NatsLogin
 from fairlead_client.tls_trust import NATS_AUTHORITY, distrust_of
-from fairlead_schema.errors import Forbidden, PayloadTooLarge, Refused, Unauthorized
-from fairlead_schema.identity.nats_address import CLIENT_PAYLOAD_BYTES_MAX
+from fairlead_schema.errors import Forbidden, LimitReached, PayloadTooLarge, Refused, Unauthorized
+from fairlead_schema.identity.nats_address import (
+    CLIENT_PAYLOAD_BYTES_MAX,
+    CLIENT_SUBSCRIPTIONS_MAX,
+)
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 
 CLOSE_S: Final = 2.0
 PING_S: Final = 10
+OWN_SUBSCRIPTIONS: Final = 2
+"""Answers come on one, and one is to spare."""
 _REFUSED: Final = ("authorization", "authentication")
 _VIOLATION: Final = re.compile(r'permissions violation for \w+ to "([^"]+)"', re.IGNORECASE)
 _NO_RESPONDERS: Final = "503"
@@ -50,6 +55,8 @@ class AsyncTenantLink:
         self._count = 0
         self._asked: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
         self._mailboxes: dict[str, set[AsyncMailbox]] = defaultdict(set)
+        self._listening = 0
+        """So many subscriptions belong to streams."""
 
     async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
         """The answer to a request. Raises ServerAway, PayloadTooLarge, Forbidden, Unauthorized, TokenUnavailable."""
@@ -85,7 +92,7 @@ class AsyncTenantLink:
     async def listen(
         self, *subjects: str, timeout_s: float = CONNECT_S
     ) -> AsyncGenerator[AsyncMailbox, None]:
-        """A mailbox for some subjects, over the present connection. Raises as `request` does."""
+        """A mailbox for some subjects, over the present connection. Raises as `request` does, and LimitReached."""
         nats = await self._connect_within(timeout_s)
         mailbox = AsyncMailbox()
 
@@ -93,6 +100,7 @@ class AsyncTenantLink:
             mailbox.put(HeardMessage(message.subject, message.data))
 
         subscriptions = []
+        self._take_room(len(subjects))
         for subject in subjects:
             self._mailboxes[subject].add(mailbox)
         try:
@@ -107,6 +115,7 @@ class AsyncTenantLink:
                 raise self._away(str(error) or type(error).__name__, was_sent=False) from error
             yield mailbox
         finally:
+            self._listening -= len(subjects)
             for subject in subjects:
                 self._mailboxes[subject].discard(mailbox)
                 if not self._mailboxes[subject]:
@@ -114,6 +123,15 @@ class AsyncTenantLink:
             for subscription in subscriptions:
                 with suppress(Exception):
                     await subscription.unsubscribe()
+
+    def _take_room(self, count: int) -> None:
+        """Count subscriptions. NATS would end a connection with too many, and every stream on it."""
+        if self._listening + count > CLIENT_SUBSCRIPTIONS_MAX - OWN_SUBSCRIPTIONS:
+            raise LimitReached(
+                f"A connection to NATS has at most {CLIENT_SUBSCRIPTIONS_MAX} subscriptions, and each stream"
+                f" takes {count}: follow other sessions with another client"
+            )
+        self._listening += count
 
     async def renew_proof(self) -> bool:
         """Whether the credentials are others than those that the server has seen."""

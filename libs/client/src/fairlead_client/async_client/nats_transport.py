@@ -16,7 +16,7 @@ from fairlead_client.async_client.nats_connection import AsyncTenantLink
 from fairlead_client.async_client.nats_export import export_session
 from fairlead_client.async_client.repetition import repeat
 from fairlead_client.deadline import UNLIMITED, Deadline
-from fairlead_client.errors import MalformedAnswer, NotOverNats, refusal_of_wire
+from fairlead_client.errors import MalformedAnswer, NotOverNats, ServerAway, refusal_of_wire
 from fairlead_client.fragment_filter import FragmentOrder
 from fairlead_client.mailbox import HeardMessage
 from fairlead_client.nats_login import CONNECT_S
@@ -35,6 +35,8 @@ ANSWER_S: Final = 2.0
 Each repeat waits twice as long: nobody tells us that ingest is away, and a busy one needs no more load.
 """
 ANSWER_S_MAX: Final = 30.0
+LATE_PAGES_MAX: Final = 3
+"""A follower waits at most eight times as long: an ingest that is away says nothing."""
 WAIT_S: Final = 5.0
 """How long one request waits for a session to rest. The next request waits on.
 
@@ -113,8 +115,7 @@ class AsyncNatsTransport:
             while True:
                 has_more = True
                 while has_more:
-                    answer = await self._ask_once("session.history", place.command, ANSWER_S)
-                    events, has_more, end = take_page(place, answer)
+                    events, has_more, end = take_page(place, await self._ask_page(place))
                     for event in events:
                         yield event
                     if end is not None:
@@ -133,6 +134,17 @@ class AsyncNatsTransport:
                             is_behind = True
                         elif (news := place.fragments.take(item)) is not None:
                             yield news
+
+    async def _ask_page(self, place: StreamPlace) -> Any:  # noqa: ANN401 - any JSON
+        """The next page of the log. A busy ingest gets more time for it, each time that it was late."""
+        timeout_s = ANSWER_S * (1 << place.late_pages)
+        try:
+            page = await self._ask_once("session.history", place.command, timeout_s)
+        except ServerAway:
+            place.late_pages = min(place.late_pages + 1, LATE_PAGES_MAX)
+            raise
+        place.late_pages = 0
+        return page
 
     def note_failure(self, failure: Exception | None) -> None:
         """Keep why a followed stream is interrupted now; None: it is not."""

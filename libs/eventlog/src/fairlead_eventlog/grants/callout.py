@@ -17,12 +17,11 @@ import nkeys
 
 from fairlead_eventlog.errors import CredentialsUnusable
 from fairlead_eventlog.grants.tenants import (
-    CLIENT_SUBSCRIPTIONS_MAX,
     TOOL_ANSWER_MIN_MAX,
     principal_grants,
     tenant_account,
 )
-from fairlead_schema.identity.nats_address import CLIENT_PAYLOAD_BYTES_MAX
+from fairlead_schema.identity.nats_address import CLIENT_PAYLOAD_BYTES_MAX, CLIENT_SUBSCRIPTIONS_MAX
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.ids import TenantId
 

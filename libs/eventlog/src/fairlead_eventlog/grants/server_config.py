@@ -23,14 +23,13 @@ from fairlead_eventlog.grants.services import (
 )
 from fairlead_eventlog.grants.tenants import (
     CLIENT_CONNECTIONS_MAX,
-    CLIENT_SUBSCRIPTIONS_MAX,
     TOOL_ANSWER_MIN_MAX,
     principal_grants,
     principal_key,
     tenant_account,
     tenant_crossings,
 )
-from fairlead_schema.identity.nats_address import CLIENT_PAYLOAD_BYTES_MAX
+from fairlead_schema.identity.nats_address import CLIENT_PAYLOAD_BYTES_MAX, CLIENT_SUBSCRIPTIONS_MAX
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.ids import TenantId
 from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules, worker_identity

@@ -20,8 +20,7 @@ from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import ROOT
 
 CLIENT_CONNECTIONS_MAX: Final = 256
-CLIENT_SUBSCRIPTIONS_MAX: Final = 1_000
-"""What a tenant may take of the server: connections of its account, then subscriptions of each connection."""
+"""What a tenant may take of the server; `nats_address` says what each connection may take."""
 TOOL_ANSWER_MIN_MAX: Final = 61
 """The tool of a tenant may take an hour for its answer. By itself the server waits two minutes."""
 

@@ -9,8 +9,9 @@ from typing_extensions import override
 INBOX_ROOT: Final = "_INBOX"
 """Every inbox begins with it. Servers of verbs answer to no other subject."""
 
+CLIENT_SUBSCRIPTIONS_MAX: Final = 1_000
 CLIENT_PAYLOAD_BYTES_MAX: Final = 1024 * 1024
-"""The longest message of a tenant's own client. NATS ends a connection that sends a longer one."""
+"""What a connection of a tenant's own client may take. NATS ends a connection that takes more."""
 
 _USER_INFO: Final = re.compile(r"(?<![^\s,;\"'])((?:[A-Za-z][A-Za-z0-9+.-]*://)?)[^\s/,]*@")
 
