@@ -40,6 +40,8 @@ SessionUpdate: TypeAlias = (
     | schema.UsageUpdate
 )
 
+OUTPUT_LENGTH_MAX: Final = 4000
+"""How much of its newest output a call shows while it runs."""
 _DELTAS: Final = {"text.delta": "textID", "reasoning.delta": "reasoningID"}
 _ENDS: Final = {"text.ended": "textID", "reasoning.ended": "reasoningID"}
 _STEP_ENDS: Final = frozenset({"step.ended", "step.failed"})
@@ -56,6 +58,7 @@ class UpdateTranslator:
     """The editor shows these prompts already."""
     _passed: dict[tuple[str, str], str] = field(default_factory=dict)
     _calls: dict[str, tuple[str, Json]] = field(default_factory=dict)
+    _outputs: dict[str, str] = field(default_factory=dict)
     _usage: Json = field(default_factory=dict)
 
     def take(self, event: ReceivedEvent) -> list[SessionUpdate]:
@@ -69,6 +72,7 @@ class UpdateTranslator:
             return self._take_call(type_, data)
         if type_ in _STEP_ENDS:
             self._passed.clear()
+            self._outputs.clear()
         return list(self._take_session(type_, data))
 
     def _pass_text(self, type_: str, data: Json, block: str, text: str) -> list[SessionUpdate]:
@@ -104,6 +108,12 @@ class UpdateTranslator:
                     update_tool_call(
                         id_, status="failed" if failed else "completed", content=output
                     )
+                ]
+            case "tool.output.delta":
+                output = self._outputs.get(id_, "") + data["delta"]
+                self._outputs[id_] = output[-OUTPUT_LENGTH_MAX:]
+                return [
+                    update_tool_call(id_, content=[tool_content(text_block(self._outputs[id_]))])
                 ]
             case "tool.progress":
                 return [update_tool_call(id_, content=output_of(data["content"]))]
