@@ -168,6 +168,7 @@ class TestWithConfiguredNames:
 
         assert answer.status_code == 200
         assert answer.headers["access-control-allow-origin"] == "https://console.example"
+        assert "fairlead-log" in answer.headers["access-control-expose-headers"]
         assert "access-control-allow-credentials" not in answer.headers
         assert preflight.status_code == 204
         assert "authorization" in preflight.headers["access-control-allow-headers"]

@@ -25,6 +25,8 @@ _PREFLIGHT: Final = {
     ),
     "access-control-max-age": "600",
 }
+_READABLE: Final = "fairlead-log, fairlead-stale, retry-after, x-request-id"
+"""Headers of answers that a page of another origin needs: the log's name belongs to every cursor."""
 
 
 class OriginGuard:
@@ -68,7 +70,11 @@ def _opens_page(scope: Scope) -> bool:
 
 def _origin_headers(origin: str) -> dict[str, str]:
     # Credentials of the browser are never allowed: a page must send a token of its own.
-    return {"access-control-allow-origin": origin, "vary": "origin"}
+    return {
+        "access-control-allow-origin": origin,
+        "access-control-expose-headers": _READABLE,
+        "vary": "origin",
+    }
 
 
 def _let_origin_read(send: Send, origin: str) -> Send:
