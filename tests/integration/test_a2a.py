@@ -6,7 +6,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from a2a.types import GetExtendedAgentCardRequest, StreamResponse, TaskPushNotificationConfig
+from a2a.types import (
+    GetExtendedAgentCardRequest,
+    StreamResponse,
+    TaskPushNotificationConfig,
+    TaskState,
+)
 from a2a.utils.errors import (
     A2AError,
     InvalidParamsError,
@@ -203,6 +208,41 @@ async def test_an_agent_of_the_earlier_version_works_with_the_same_tasks(up: Sta
     assert state_of(cancelled) == "canceled"
 
 
+async def test_the_tasks_of_a_context_are_listed_page_by_page(other: OtherAgent) -> None:
+    """The newest change comes first, and a cursor keeps its place although tasks are added."""
+    first = await other.send('[[sim: answer="one"]] hi')
+    context = first.context_id
+    failed = await other.send('[[sim: status=400 error="no such"]] go', context=context)
+    last = await other.send('[[sim: answer="three"]] hi', context=context)
+
+    page = await other.page(context, page_size=2, include_artifacts=True)
+    added = await other.send('[[sim: answer="four"]] hi', context=context)
+    rest = await other.page(context, page_token=page.next_page_token, history_length=0)
+    failures = await other.page(context, status=TaskState.TASK_STATE_FAILED)
+
+    assert [task.id for task in page.tasks] == [last.id, failed.id]
+    assert (page.total_size, text_of(page.tasks[0])) == (3, "three")
+    assert [task.id for task in rest.tasks] == [first.id]
+    assert (rest.next_page_token, len(rest.tasks[0].history)) == ("", 0)
+    assert not rest.tasks[0].artifacts
+    assert [task.id for task in failures.tasks] == [failed.id]
+    assert added.status.timestamp.ToMilliseconds() > first.status.timestamp.ToMilliseconds()
+    for wrong, size in (("", 5), ("ses_unknown", 5), (context, 500)):
+        with pytest.raises(InvalidParamsError):
+            await other.page(wrong, page_size=size)
+
+
+async def test_an_answer_that_is_repeated_steers_nothing(up: Stack, other: OtherAgent) -> None:
+    asked = await other.send(shell_prompt("true"))
+    await other.send({"reply": "once"}, task=asked.id, at_once=True)
+
+    with pytest.raises((InvalidParamsError, UnsupportedOperationError)):
+        await other.send({"reply": "once"}, task=asked.id)
+
+    log = await up.wait_until_rested(asked.context_id)
+    assert [one.event.type for one in log].count("prompt.admitted") == 1
+
+
 async def test_the_card_is_public_and_names_agents_only_to_callers(
     up: Stack, other: OtherAgent
 ) -> None:
@@ -213,6 +253,11 @@ async def test_the_card_is_public_and_names_agents_only_to_callers(
     assert [skill["id"] for skill in card.json()["skills"]] == ["session"]
     assert "build" in {skill.id for skill in known.skills}
     assert (up.up.token or "none") not in card.text
+    assert {one["url"] for one in card.json()["supportedInterfaces"]} == {f"{up.up.http}/a2a"}
+    behind = await up.http.get(
+        "/.well-known/agent-card.json", headers={"x-forwarded-proto": "https"}
+    )
+    assert behind.json()["url"].startswith("https://")
 
 
 async def test_bad_requests_are_answered_with_errors_of_the_protocol(
@@ -237,7 +282,7 @@ async def test_bad_requests_are_answered_with_errors_of_the_protocol(
     assert await code(call("GetTask", id="ses_1.msg_1.1")) == -32001
     assert await code(call("GetTask", id=f"{mine.context_id}.msg_other.2")) == -32001
     assert await code(call("SendMessage", message={"parts": [{"text": "hi"}]})) == -32602
-    assert await code(call("ListTasks")) == -32004
+    assert await code(call("ListTasks")) == -32602
     assert await code(call("GetTask", id="x"), **{"a2a-version": "2.0"}) == -32009
     assert await code(b" " * 1_100_000) == -32600
     with pytest.raises(PushNotificationNotSupportedError):

@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from ag_ui.core.types import ResumeEntry
+from ag_ui.core import UserMessage
+from ag_ui.core.types import DataSource, ImagePart, ResumeEntry, TextPart
 
 from fairlead_gateway.ag_ui_view.run import PROTOCOL
 from fairlead_gateway.turn_view.derived_ids import derived_session_id
@@ -36,6 +37,9 @@ pytestmark = [
 
 PACKAGE, VERSION = "@ag-ui/client", "1.0.0"
 SCRIPT = Path(__file__).parent / "published_client" / "ag_ui.mjs"
+PICTURE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQI12P4z8AAAAMBAQAY3Y2wAAAAAElFTkSuQmCC"
+)
 LONG = "[[sim: chunks=60 delay_ms=50]] long"
 WORDS = 60
 
@@ -226,6 +230,27 @@ async def test_what_a_sub_agent_asks_interrupts_the_run(up: Stack) -> None:
 
     assert interrupt.metadata["fairlead"]["sessionID"] != session
     assert (done.end.outcome.type, done.text()) == ("success", "done")
+
+
+async def test_the_next_run_keeps_pictures_and_shows_what_programs_and_people_did(
+    up: Stack, thread: str
+) -> None:
+    picture = ImagePart(source=DataSource(value=PICTURE, mime_type="image/png"))
+    given = run_input(thread, "")
+    text = TextPart(text='[[sim: answer="seen"]] look')
+    given.messages[0] = UserMessage(id="1", content=[text, picture])
+    await run_thread(up, given)
+    session = session_of(thread)
+    said = {"prompt": {"text": '[[sim: answer="told"]] report', "synthetic": True}}
+    await up.http.post(f"/api/session/{session}/prompt", json=said)
+    await up.wait_until_rested(session)
+
+    shown = (await run_thread(up, run_input(thread, None))).events[2].messages
+
+    assert [message.role for message in shown] == ["user", "assistant", "user", "assistant"]
+    assert [part.type for part in shown[0].content] == ["text", "image"]
+    assert shown[0].content[1].source.value == PICTURE
+    assert shown[2].content == said["prompt"]["text"]
 
 
 async def test_questions_interrupt_a_run_and_are_answered(up: Stack, thread: str) -> None:

@@ -12,6 +12,8 @@ from a2a.client import A2ACardResolver, Client, ClientConfig, create_client
 from a2a.types import (
     CancelTaskRequest,
     GetTaskRequest,
+    ListTasksRequest,
+    ListTasksResponse,
     Message,
     Part,
     Role,
@@ -68,6 +70,9 @@ class OtherAgent:
 
     async def get(self, task_id: str) -> Task:
         return await self.plain.get_task(GetTaskRequest(id=task_id))
+
+    async def page(self, context: str, **fields: Any) -> ListTasksResponse:  # noqa: ANN401
+        return await self.plain.list_tasks(ListTasksRequest(context_id=context, **fields))
 
     async def cancel(self, task_id: str) -> Task:
         async with asyncio.timeout(HANG_S):

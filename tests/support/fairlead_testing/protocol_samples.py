@@ -28,7 +28,8 @@ def envelopes(events: list[Json]) -> list[Json]:
 
 def released(reason: str) -> Json:
     """The event by which a session rests, in the form of the stream."""
-    return _envelope({"type": "execution.released", "data": {"reason": reason}, "seq": 999})
+    data = {"timestamp": 1700000000000, "reason": reason}
+    return _envelope({"type": "execution.released", "data": data, "seq": 999})
 
 
 def _envelope(event: Json) -> Json:

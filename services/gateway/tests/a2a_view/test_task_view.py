@@ -17,7 +17,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from fairlead_gateway.a2a_view.translation.agent_card import agent_card
-from fairlead_gateway.a2a_view.translation.message_input import answer_of, prompt_of
+from fairlead_gateway.a2a_view.translation.message_input import answer_of, is_answer, prompt_of
 from fairlead_gateway.a2a_view.translation.task_ids import TaskRef, parse_task_id
 from fairlead_gateway.a2a_view.translation.task_view import TaskTranslator
 from fairlead_gateway.a2a_view.translation.wire_versions import (
@@ -155,7 +155,7 @@ def test_a_message_becomes_a_prompt_with_its_files() -> None:
     [
         ([], InvalidParamsError),
         ([Part(text="  ")], InvalidParamsError),
-        ([data({"a": 1})], ContentTypeNotSupportedError),
+        ([Part()], ContentTypeNotSupportedError),
     ],
 )
 def test_a_message_that_says_nothing_is_refused(parts: list[Part], error: type[A2AError]) -> None:
@@ -252,3 +252,37 @@ def test_params_that_cannot_be_read_are_refused(method: str, params: Json) -> No
 
     with pytest.raises(InvalidParamsError):
         wire.parse(method, {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+
+
+def test_what_the_session_says_before_a_prompt_is_seen_belongs_to_another_task() -> None:
+    turn = read_turn("steered")
+    second = [event for event in turn if event["type"] == "prompt.admitted"][1]
+    behind = turn[turn.index(second) :]
+
+    _, task = run("steered", behind)
+
+    assert [artifact.parts[0].text for artifact in task.artifacts] == ["rather this"]
+
+
+def test_a_task_shows_as_much_as_the_caller_wants() -> None:
+    translator = translator_of(read_turn("text"))
+    follow(translator, [*envelopes(read_turn("text")), released("idle")])
+
+    assert len(translator.task().history) == len(translator.task(history_length=5).history) == 1
+    assert len(translator.task(history_length=0).history) == 0
+    assert len(translator.task(with_artifacts=False).artifacts) == 0
+
+
+def test_data_in_a_prompt_is_its_json() -> None:
+    data = Part(data=ParseDict({"rows": [1, 2.5]}, Value()))
+
+    assert prompt_of(message(Part(text="sum"), data), {}).text == 'sum\n{"rows": [1, 2.5]}'
+    assert not is_answer(message(Part(text="yes"), data))
+
+
+def test_an_answer_that_comes_again_is_no_prompt() -> None:
+    given = message(Part(data=ParseDict({"reply": "once"}, Value())))
+
+    assert is_answer(given)
+    with pytest.raises(InvalidParamsError, match="Nothing is asked any more"):
+        answer_of(given, {})

@@ -10,6 +10,7 @@ import orjson
 from a2a.types import (
     CancelTaskRequest,
     GetTaskRequest,
+    ListTasksRequest,
     SendMessageRequest,
     StreamResponse,
     SubscribeToTaskRequest,
@@ -25,12 +26,14 @@ from a2a.utils.errors import (
 from starlette.responses import Response
 
 from fairlead_gateway.a2a_view.rpc_body import RpcId, id_of, method_of, read_request
+from fairlead_gateway.a2a_view.task_list import list_tasks
 from fairlead_gateway.a2a_view.tasks import RpcRequest, Tasks
 from fairlead_gateway.a2a_view.translation.agent_card import agent_card
 from fairlead_gateway.a2a_view.translation.wire_versions import (
     STREAMING,
     WireVersion,
     card_json,
+    page_json,
     version_of,
 )
 from fairlead_gateway.http.answers import JSON, wire_error
@@ -93,7 +96,9 @@ async def _call(
         case SendMessageRequest():
             result = wire.send_result(await tasks.send(params))
         case GetTaskRequest():
-            result = wire.task(await tasks.get(params.id))
+            result = wire.task(await tasks.get(params))
+        case ListTasksRequest():
+            result = page_json(await list_tasks(request, params))
         case CancelTaskRequest():
             result = wire.task(await tasks.cancel(params.id))
         case _:
@@ -108,8 +113,17 @@ def _card(request: RpcRequest, *, is_known: bool) -> Json:
         for id_, agent in agents.items()
         if not agent.hidden and agent.mode != "subagent"
     }
-    base = str(request.http.base_url).rstrip("/")
-    return card_json(agent_card(base, version("fairlead-gateway"), shown if is_known else None))
+    return card_json(
+        agent_card(_base_url(request), version("fairlead-gateway"), shown if is_known else None)
+    )
+
+
+def _base_url(request: RpcRequest) -> str:
+    """Where the caller reaches this server. A proxy that ends TLS says so."""
+    url = request.http.base_url
+    forwarded = request.http.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
+    url = url.replace(scheme=forwarded) if forwarded in {"http", "https"} else url
+    return str(url).rstrip("/")
 
 
 def _stream(

@@ -8,7 +8,6 @@ from a2a.utils.errors import (
     InvalidRequestError,
     JSONParseError,
     PushNotificationNotSupportedError,
-    UnsupportedOperationError,
 )
 
 from fairlead_gateway.a2a_view.tasks import RpcRequest
@@ -57,6 +56,4 @@ def method_of(body: Json) -> str:
         raise PushNotificationNotSupportedError(
             "Push notifications are not supported: use webhooks of Fairlead, or subscribe"
         )
-    if method == "ListTasks":
-        raise UnsupportedOperationError("Tasks are not listed: list sessions with GET /api/session")
     return method

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
-from a2a.types import SendMessageRequest, StreamResponse, Task
+from a2a.types import GetTaskRequest, SendMessageRequest, StreamResponse, Task
 from a2a.utils.errors import (
     InvalidParamsError,
     TaskNotCancelableError,
@@ -15,7 +15,13 @@ from a2a.utils.errors import (
 from google.protobuf.json_format import MessageToDict
 from starlette.requests import ClientDisconnect
 
-from fairlead_gateway.a2a_view.translation.message_input import AskAnswer, answer_of, prompt_of
+from fairlead_gateway.a2a_view.translation.message_input import (
+    AskAnswer,
+    answer_of,
+    history_length_of,
+    is_answer,
+    prompt_of,
+)
 from fairlead_gateway.a2a_view.translation.task_ids import TaskRef, parse_task_id
 from fairlead_gateway.a2a_view.translation.task_view import TaskTranslator
 from fairlead_gateway.http.operation import ApiRequest
@@ -57,17 +63,17 @@ class Tasks:
         translator, seq = await self._admit(given)
         if not given.configuration.return_immediately and not translator.progress.is_over:
             await self._await_end(translator, seq)
-        return translator.task()
+        return translator.task(history_length=history_length_of(given.configuration))
 
     async def stream(self, given: SendMessageRequest) -> AsyncGenerator[StreamResponse, None]:
         """Admit a message now. The answer is its task and then every update of it."""
         translator, seq = await self._admit(given)
         return self._follow(translator, seq)
 
-    async def get(self, task_id: str) -> Task:
+    async def get(self, given: GetTaskRequest) -> Task:
         """A task as it is now. Raises TaskNotFoundError."""
-        translator, _ = await self._load(task_id)
-        return translator.task()
+        translator, _ = await self._load(given.id)
+        return translator.task(history_length=history_length_of(given))
 
     async def subscribe(self, task_id: str) -> AsyncGenerator[StreamResponse, None]:
         """A task that runs, and then every update of it, without a gap and without a double."""
@@ -94,7 +100,7 @@ class Tasks:
             raise InvalidParamsError(
                 "message.messageId is missing: a repeated message has the same"
             )
-        metadata: Json = MessageToDict(given.metadata)
+        metadata: Json = MessageToDict(message.metadata) | MessageToDict(given.metadata)
         if message.task_id:
             return await self._continue(given, metadata)
         prompt = prompt_of(message, metadata)
@@ -116,7 +122,7 @@ class Tasks:
             text = "The task is over: send the message with its contextId alone"
             raise UnsupportedOperationError(text)
         asks = await open_asks(self._request, Address(self._request.tenant, ref.session_id))
-        if asks:
+        if asks or is_answer(message):
             answer = answer_of(message, asks)
             await self._answer(answer, asks[answer.request_id]["sessionID"])
             # What was asked is answered. The log tells everything that follows.

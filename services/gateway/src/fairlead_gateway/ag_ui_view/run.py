@@ -145,7 +145,7 @@ def _messages_before(session: Session, run: StartedRun, before: int | None) -> l
 
 
 def _snapshot(messages: Iterable[Message], run: StartedRun) -> MessagesSnapshotEvent:
-    viewed = view_messages(messages)
+    viewed = view_messages(messages, run.at.session_id)
     if run.receipt is not None:
         # The front end has its prompt under another id. The snapshot takes the place of it.
         prompt = run.given.messages[-1].model_copy(update={"id": run.receipt.id})

@@ -20,7 +20,7 @@ from google.protobuf.struct_pb2 import Value
 
 from fairlead_gateway.a2a_view.translation.task_ids import TaskRef
 from fairlead_gateway.turn_view.text_progress import TextProgress
-from fairlead_gateway.turn_view.turn_progress import STOPPED, TurnProgress, type_of
+from fairlead_gateway.turn_view.turn_progress import STOPPED, TurnProgress, seq_of, type_of
 
 Json: TypeAlias = dict[str, Any]
 
@@ -33,16 +33,20 @@ class TaskTranslator:
         self.progress = TurnProgress(ref.message_id)
         self.is_found = False
         """Whether the log has the admission that the id of the task names."""
+        self.changed_ms = 0
+        """When the last event of the task was written."""
         self._texts = TextProgress()
         self._artifacts: dict[str, Artifact] = {}
         self._prompt: Json = {}
 
     def take(self, event: Json) -> list[StreamResponse]:
         """What a client gets for one event."""
+        if seq_of(event) is not None:
+            self.changed_ms = event["data"]["timestamp"]
         return list(self._take(type_of(event), event["data"]))
 
-    def task(self) -> Task:
-        """The task as it is now."""
+    def task(self, *, history_length: int | None = None, with_artifacts: bool = True) -> Task:
+        """The task as it is now, with as much of its history as the caller wants."""
         prompt = Message(
             message_id=self.ref.message_id,
             context_id=self.ref.session_id,
@@ -54,8 +58,8 @@ class TaskTranslator:
             id=self.ref.task_id,
             context_id=self.ref.session_id,
             status=self.status(),
-            artifacts=self._artifacts.values(),
-            history=[prompt] if self._prompt else [],
+            artifacts=self._artifacts.values() if with_artifacts else (),
+            history=[prompt] if self._prompt and history_length != 0 else [],
         )
 
     def status(self) -> TaskStatus:
@@ -87,6 +91,14 @@ class TaskTranslator:
                 self.is_found, self._prompt = True, data["prompt"]
             case "prompted" if data["messageID"] == self.ref.message_id:
                 yield self._update(self._status(TaskState.TASK_STATE_WORKING))
+            case _ if self.progress.has_begun:
+                # What the session says before belongs to another task.
+                yield from self._take_turn(type_, data)
+            case _:
+                pass
+
+    def _take_turn(self, type_: str, data: Json) -> Iterable[StreamResponse]:
+        match type_:
             case "text.delta":
                 new = self._texts.take(_key(data), data["delta"], data.get("index"))
                 yield from self._extend(_artifact_id(data), new)
@@ -141,17 +153,18 @@ class TaskTranslator:
         return self._status(TaskState.TASK_STATE_WORKING, [data_part({"call": told})])
 
     def _status(self, state: TaskState, parts: Iterable[Part] = ()) -> TaskStatus:
-        shown = list(parts)
-        if not shown:
-            return TaskStatus(state=state)
-        message = Message(
-            message_id=f"{self.ref.message_id}.{self.progress.rested or 'status'}",
-            context_id=self.ref.session_id,
-            task_id=self.ref.task_id,
-            role=Role.ROLE_AGENT,
-            parts=shown,
-        )
-        return TaskStatus(state=state, message=message)
+        shown, status = list(parts), TaskStatus(state=state)
+        status.timestamp.FromMilliseconds(self.changed_ms)
+        if shown:
+            message = Message(
+                message_id=f"{self.ref.message_id}.{self.progress.rested or 'status'}",
+                context_id=self.ref.session_id,
+                task_id=self.ref.task_id,
+                role=Role.ROLE_AGENT,
+                parts=shown,
+            )
+            status.message.CopyFrom(message)
+        return status
 
     def _update(self, status: TaskStatus) -> StreamResponse:
         return StreamResponse(

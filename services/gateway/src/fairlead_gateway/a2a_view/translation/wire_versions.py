@@ -9,6 +9,8 @@ from a2a.types import (
     CancelTaskRequest,
     GetExtendedAgentCardRequest,
     GetTaskRequest,
+    ListTasksRequest,
+    ListTasksResponse,
     SendMessageRequest,
     SendMessageResponse,
     StreamResponse,
@@ -48,6 +50,7 @@ class Version1:
         "SendMessage": SendMessageRequest,
         "SendStreamingMessage": SendMessageRequest,
         "GetTask": GetTaskRequest,
+        "ListTasks": ListTasksRequest,
         "CancelTask": CancelTaskRequest,
         "SubscribeToTask": SubscribeToTaskRequest,
         "GetExtendedAgentCard": GetExtendedAgentCardRequest,
@@ -122,6 +125,16 @@ def version_of(method: str, header: str | None) -> WireVersion | None:
     if method in Version1.METHODS:
         return VERSION_1
     return VERSION_03 if method in Version03.METHODS else None
+
+
+def page_json(page: ListTasksResponse) -> Json:
+    """A page of tasks. Only version 1.0 has it. The last page says so with an empty token."""
+    return {
+        "tasks": [_json(task) for task in page.tasks],
+        "nextPageToken": page.next_page_token,
+        "pageSize": page.page_size,
+        "totalSize": page.total_size,
+    }
 
 
 def card_json(card: AgentCard) -> Json:

@@ -1,7 +1,10 @@
 """Ids and names that the events of a run and the snapshot of a thread share. Pure."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
+
+SHELL: Final = "bash"
+"""The tool by which a person's own command is shown."""
 
 
 def text_id(message_id: str, block_id: str) -> str:

@@ -24,6 +24,7 @@ from ag_ui.core import (
 )
 
 from fairlead_gateway.ag_ui_view.translation.message_ids import (
+    SHELL,
     model_name,
     output_text,
     reasoning_id,
@@ -37,6 +38,7 @@ Json: TypeAlias = dict[str, Any]
 Events: TypeAlias = Iterable[BaseEvent]
 
 _STATE: Final = {"title.ended": "title", "session.described": "title", "todo.updated": "todos"}
+_FRAGMENTS: Final = frozenset({"text.delta", "reasoning.delta", "tool.input.delta"})
 
 
 class RunTranslator:
@@ -51,6 +53,7 @@ class RunTranslator:
         self._open_calls: dict[str, None] = {}
         self._begun_calls: set[str] = set()
         self._early_input: dict[str, str] = {}
+        self._begun_steps: set[str] = set()
         self._step: str | None = None
 
     def take(self, event: Json) -> list[BaseEvent]:
@@ -59,12 +62,19 @@ class RunTranslator:
         message = data.get("assistantMessageID", data.get("messageID"))
         if message in self._known:
             return []
+        # A fragment may come before the event that begins its step.
+        begun = self._begin_step(message) if type_ in _FRAGMENTS else ()
+        return [*begun, *self._take_part(type_, data)]
+
+    def _take_part(self, type_: str, data: Json) -> list[BaseEvent]:
         if type_.startswith("text."):
             return list(self._take_text(type_, data))
         if type_.startswith("reasoning."):
             return list(self._take_reasoning(type_, data))
         if type_.startswith("tool."):
             return list(self._take_call(type_, data))
+        if type_.startswith("shell."):
+            return list(self._take_shell(type_, data))
         return list(self._take_session(type_, data))
 
     def close(self) -> list[BaseEvent]:
@@ -147,6 +157,18 @@ class RunTranslator:
         if text and id_ in self._open_calls:
             yield ToolCallArgsEvent(tool_call_id=id_, delta=text)
 
+    def _take_shell(self, type_: str, data: Json) -> Events:
+        """A person's own command. It belongs to no message of the model."""
+        id_ = data["callID"]
+        if type_ == "shell.started":
+            yield ToolCallStartEvent(tool_call_id=id_, tool_call_name=SHELL)
+            yield ToolCallArgsEvent(
+                tool_call_id=id_, delta=json.dumps({"command": data["command"]})
+            )
+            yield ToolCallEndEvent(tool_call_id=id_)
+        elif type_ == "shell.ended":
+            yield _result(id_, data["output"])
+
     def _take_session(self, type_: str, data: Json) -> Events:
         match type_:
             case "prompted":
@@ -155,9 +177,7 @@ class RunTranslator:
                 yield TextMessageContentEvent(message_id=id_, delta=data["prompt"]["text"])
                 yield TextMessageEndEvent(message_id=id_)
             case "step.started":
-                yield from self._end_step()
-                self._step = data["assistantMessageID"]
-                yield StepStartedEvent(step_name=data["assistantMessageID"])
+                yield from self._begin_step(data["assistantMessageID"])
             case "step.ended" | "step.failed":
                 yield from self.close()
                 self._texts.clear()
@@ -185,6 +205,13 @@ class RunTranslator:
         if id_ in self._open_calls:
             del self._open_calls[id_]
             yield ToolCallEndEvent(tool_call_id=id_)
+
+    def _begin_step(self, message: str) -> Events:
+        if message not in self._begun_steps:
+            yield from self._end_step()
+            self._begun_steps.add(message)
+            self._step = message
+            yield StepStartedEvent(step_name=message)
 
     def _end_step(self) -> Events:
         if self._step is not None:
