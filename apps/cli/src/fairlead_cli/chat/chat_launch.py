@@ -11,6 +11,7 @@ from fairlead_cli.chat.screen.app import ChatApp
 from fairlead_cli.chat.session_items import session_items
 from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import explain_errors, gateway_of
+from fairlead_cli.gathered_http import open_gathered_http
 from fairlead_cli.options.session import PICK
 from fairlead_client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
@@ -34,7 +35,12 @@ async def launch_chat(
     gateway = gateway_of(args)
     if args.token_file is not None:
         gateway = gateway._replace(token=args.token_file)
-    connection = AsyncHttpConnection(gateway.url, gateway.token, patience_s=FIRST_ANSWER_S)
+    connection = AsyncHttpConnection(
+        gateway.url,
+        gateway.token,
+        patience_s=FIRST_ANSWER_S,
+        http=open_gathered_http(gateway.url),
+    )
     async with AsyncFairlead(transport=AsyncHttpTransport(connection)) as fairlead:
         is_local = gateway.url == local_url(args.state)
         with explain_errors(gateway.url):

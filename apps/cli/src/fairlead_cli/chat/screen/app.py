@@ -45,8 +45,8 @@ from fairlead_schema.errors import Unauthorized
 from fairlead_schema.ids import SessionId
 from fairlead_schema.prompt import Delivery
 
-FRAME_S: Final = 0.1
-"""The pause between two drawings while text streams in."""
+FRAME_S: Final = 0.08
+"""The pause between two drawings while text streams in. Its bytes come a little less often."""
 FRAME_S_MAX: Final = 0.5
 REST_FACTOR: Final = 20
 """After a drawing that took long the next one waits so many times as long: text never takes a whole core."""
@@ -93,7 +93,7 @@ class ChatApp(App[SessionId]):
         self._tray = AttachmentTray()
         self._said = 0
         self._is_scheduled = False
-        self._frame_s = FRAME_S
+        self._next_frame_at = 0.0
         self._leaving_at = 0.0
         self._hint = ""
         self._trail: list[SessionId] = []
@@ -122,10 +122,15 @@ class ChatApp(App[SessionId]):
     # What the session does.
 
     def _schedule(self) -> None:
-        """Draw soon. However much happens until then, it is drawn once."""
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self.set_timer(self._frame_s, self._frame)
+        """Draw now, or soon after the last drawing. However much happens until then, it is drawn once."""
+        if self._is_scheduled:
+            return
+        self._is_scheduled = True
+        wait_s = self._next_frame_at - time.monotonic()
+        if wait_s > 0:
+            self.set_timer(wait_s, self._frame)
+        else:
+            self.call_later(self._frame)
 
     def _frame(self) -> None:
         self._is_scheduled = False
@@ -134,7 +139,8 @@ class ChatApp(App[SessionId]):
         if transcript.view is not self.link.view:
             transcript.show(self.link.view)
         transcript.sync()
-        self._frame_s = min(max(FRAME_S, (time.thread_time() - began) * REST_FACTOR), FRAME_S_MAX)
+        rest_s = (time.thread_time() - began) * REST_FACTOR
+        self._next_frame_at = time.monotonic() + min(max(FRAME_S, rest_s), FRAME_S_MAX)
         self._show_ask()
         self._show_lines()
 
@@ -145,7 +151,7 @@ class ChatApp(App[SessionId]):
         if isinstance(self._connection.failure, Unauthorized):
             self.link.say_signed_out()
         if self.link.view.activity != "resting":
-            self.query_one(TranscriptPane).sync()
+            self._schedule()
         self._show_lines()
 
     def _show_lines(self) -> None:

@@ -1,7 +1,9 @@
 """Markdown as the transcript shows it. Its libraries are loaded with the first text that is drawn."""
 
+from copy import copy
 from typing import ClassVar, Final
 
+from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.padding import Padding
@@ -46,5 +48,14 @@ class ChatMarkdown(Markdown):
         "code_block": IndentedCode,
     }
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text, code_theme=CODE_THEME, hyperlinks=False)
+
+_PARSER: Final = MarkdownIt().enable(["strikethrough", "table"])
+"""One for all texts: to make it takes longer than to parse a paragraph."""
+_EMPTY: Final = ChatMarkdown("", code_theme=CODE_THEME, hyperlinks=False)
+
+
+def chat_markdown(text: str) -> ChatMarkdown:
+    """The text as the transcript shows it."""
+    shown = copy(_EMPTY)
+    shown.markup, shown.parsed = text, _PARSER.parse(text)
+    return shown

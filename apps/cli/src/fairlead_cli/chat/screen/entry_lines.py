@@ -61,13 +61,13 @@ class EntryLines:
     def _growing(self, entry: TextEntry, width: int) -> list[Strip]:
         """The lines of a text that still grows. A strip that stays is not drawn again."""
         drawn = self._markdown.lines(entry.key, entry.text, width - GUTTER, is_open=True)
-        lines, final = _indent(drawn, ""), self._markdown.final_count(entry.key)
+        final = self._markdown.final_count(entry.key)
         known_width, known = self._final.get(entry.key, (width, []))
         if known_width != width or len(known) > final:
             known = []
-        known = known + [_strip(line, width) for line in lines[len(known) : final]]
-        self._final[entry.key] = (width, known)
-        return known + [_strip(line, width) for line in lines[final:]]
+        new = [_strip(line, width) for line in _indent(drawn[len(known) :], "")]
+        self._final[entry.key] = (width, known + new[: final - len(known)])
+        return known + new
 
     def _lines(self, entry: AnyEntry, options: DrawOptions) -> list[list[Segment]]:
         inner = options.width - GUTTER
@@ -143,7 +143,7 @@ class EntryLines:
 
 
 def _strip(line: list[Segment], width: int) -> Strip:
-    return Strip(line).crop(0, width).extend_cell_length(width)
+    return Strip(Segment.adjust_line_length(line, width), width)
 
 
 def gap_before(entry: AnyEntry, previous: AnyEntry | None) -> int:

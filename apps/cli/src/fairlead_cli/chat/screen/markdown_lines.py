@@ -102,9 +102,9 @@ class MarkdownLines:
         if len(text) > MARKDOWN_LENGTH_MAX:
             return draw(self._console, Text(text), width)
         # The parser and the colours of code take as long to load as the rest of the screen.
-        from fairlead_cli.chat.screen.chat_markdown import ChatMarkdown  # noqa: PLC0415
+        from fairlead_cli.chat.screen.chat_markdown import chat_markdown  # noqa: PLC0415
 
-        drawn = draw(self._console, ChatMarkdown(text), width)
+        drawn = draw(self._console, chat_markdown(text), width)
         return _without_blank_runs(drawn)
 
 

@@ -132,15 +132,26 @@ class TranscriptPane(ScrollView, can_focus=True):
         return max(0, self._drawn.height - self.size.height)
 
     @override
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines as they are kept. The library's own way would make each line anew at every scroll."""
+        first, width, selection = self.scroll_offset.y, self.size.width, self.text_selection
+        strips = [self._strip_at(first + y, width, selection) for y in crop.line_range]
+        for line_filter in self.get_line_filters():
+            background = self.background_colors[1]
+            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        if crop.column_span != (0, width):
+            strips = [strip.crop(*crop.column_span) for strip in strips]
+        return strips
+
+    @override
     def render_line(self, y: int) -> Strip:
-        number = y + self.scroll_offset.y
+        return self._strip_at(self.scroll_offset.y + y, self.size.width, self.text_selection)
+
+    def _strip_at(self, number: int, width: int, selection: Selection | None) -> Strip:
         strip = self._drawn.strip_at(number)
-        selection = self.text_selection
         if selection is not None and (span := selection.get_span(number)) is not None:
             strip = self._highlight(strip, *span)
-        if strip.cell_length != self.size.width:
-            strip = strip.adjust_cell_length(self.size.width)
-        return strip.apply_offsets(0, number)
+        return strip.adjust_cell_length(width).apply_offsets(0, number)
 
     def _highlight(self, strip: Strip, start: int, end: int) -> Strip:
         style = self.screen.get_component_rich_style("screen--selection")
@@ -160,8 +171,12 @@ class TranscriptPane(ScrollView, can_focus=True):
 
     @override
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_y(old_value, new_value)
         self._follows = new_value >= self.max_scroll_y - 1
+        if self.show_vertical_scrollbar:
+            # At the end the bar stays at its own end, and is not drawn for each line that comes.
+            end = self.virtual_size.height - self.size.height
+            self.vertical_scrollbar.position = end if self._follows else new_value
+        self.refresh(self.size.region)
         if new_value < self.size.height and not self._drawn.is_complete:
             self.call_next(self._load_earlier)
 
