@@ -66,7 +66,11 @@ class JetStreamRegistrations:
         self._announced.setdefault(tenant, {})[key] = sequence
 
     async def _announce(self, tenant: TenantId, key: str, sequence: int) -> None:
-        """Tell everybody. Once the server has the message, it reaches each process before later ones."""
+        """Tell everybody. Once the server has the message, it reaches each process before later ones.
+
+        This process expects its own change at once, because nobody else may watch.
+        """
+        self._expect(tenant, key, sequence)
         if self._changed is None:
             return
         with suppress(LogUnavailable):  # A cache that missed the news is fresh again soon.
