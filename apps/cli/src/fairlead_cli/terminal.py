@@ -12,14 +12,16 @@ from typing_extensions import override
 WIDE: Final = 100
 NARROW: Final = 60
 """Below this width columns would show nothing but their beginnings."""
+LAST_COLUMN: Final = 16
+"""The last column wraps, and needs this width for it."""
 
 
 class ResultTable(Table):
-    """A table that becomes a list where the terminal is narrow: ids stay whole, to be copied."""
+    """A table that becomes a list where it does not fit: ids stay whole, to be copied."""
 
     @override
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if options.max_width >= NARROW:
+        if options.max_width >= NARROW and self._fits(console, options):
             yield from super().__rich_console__(console, options)
             return
         headings = [str(column.header).lower() for column in self.columns]
@@ -27,6 +29,18 @@ class ResultTable(Table):
             yield console.render_str(str(cells[0]))
             for heading, cell in zip(headings[1:], cells[1:], strict=True):
                 yield console.render_str(f"  {heading} {cell}")
+
+    def _fits(self, console: Console, options: ConsoleOptions) -> bool:
+        """Whether nothing is cut off."""
+        *others, last = [
+            max(
+                console.measure(console.render_str(str(cell))).maximum
+                for cell in (column.header, *column.cells)
+            )
+            for column in self.columns
+        ]
+        pads = len(others) * self.padding[1]
+        return sum(others) + pads + min(last, LAST_COLUMN) <= options.max_width
 
 
 def stdout_console() -> Console:
@@ -45,7 +59,7 @@ def table(*columns: str) -> ResultTable:
     *others, last = columns
     for column in others:
         grid.add_column(column, no_wrap=True)
-    grid.add_column(last)
+    grid.add_column(last, overflow="fold")
     return grid
 
 

@@ -4,6 +4,8 @@ import argparse
 from datetime import datetime
 from typing import Any
 
+from rich.markup import escape
+
 from fairlead_cli.commands.hooks.request import explain_answers, present, send, show_time
 from fairlead_cli.errors import UsageError
 from fairlead_cli.json_output import print_json, print_json_lines
@@ -65,12 +67,19 @@ def _show(args: argparse.Namespace, schedules: list[dict[str, Any]]) -> int:
         return 0
     grid = table("ID", "WHEN", "NEXT", "LAST", "PROMPT")
     for one in schedules:
-        when = one.get("cron") or show_time(one.get("at"))
+        when = _describe_cron(one) if "cron" in one else show_time(one.get("at"))
         upcoming = "paused" if one["paused"] else show_time(one.get("next"))
         last = one.get("last", {})
         outcome = f"{last['outcome']} {show_time(last['due'])}" if last else ""
         if "error" in last:
             outcome += f": {last['error']['message']}"
-        grid.add_row(one["id"], when, upcoming, outcome, shorten(one["prompt"]["text"], 40))
+        row = (one["id"], when, upcoming, outcome, shorten(one["prompt"]["text"], 40))
+        grid.add_row(*map(escape, row))
     stdout_console().print(grid)
     return 0
+
+
+def _describe_cron(schedule: dict[str, Any]) -> str:
+    """The expression, and its zone if it is not UTC."""
+    zone = schedule["timezone"]
+    return str(schedule["cron"] if zone == "UTC" else f"{schedule['cron']} {zone}")

@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from rich.markup import escape
+
 from fairlead_cli.commands.hooks.request import explain_answers, present, send, show_time
 from fairlead_cli.errors import CommandError
 from fairlead_cli.json_output import print_json, print_json_lines
@@ -70,7 +72,8 @@ def _list(args: argparse.Namespace, webhooks: list[dict[str, Any]]) -> int:
         status = webhook["status"]
         if "reason" in webhook:
             status += f": {webhook['reason']}"
-        grid.add_row(webhook["id"], status, " ".join(webhook["events"]), webhook["url"])
+        row = (webhook["id"], status, " ".join(webhook["events"]), webhook["url"])
+        grid.add_row(*map(escape, row))
     stdout_console().print(grid)
     return 0
 
@@ -82,7 +85,7 @@ def _list_undelivered(args: argparse.Namespace, deliveries: list[dict[str, Any]]
     grid = table("DELIVERY", "TIME", "TYPE", "SESSION", "REASON")
     for one in deliveries:
         row = (one["id"], show_time(one["time"]), one["type"], one["sessionID"], one["reason"])
-        grid.add_row(*row)
+        grid.add_row(*map(escape, row))
     stdout_console().print(grid)
     return 0
 
