@@ -1,6 +1,8 @@
 """Runs of schedules over an event log in memory: claims, retries, refusals and rights."""
 
+import asyncio
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,15 +14,22 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_hooks.schedules.claim import Claim, LookAgain, RunClaims
+from fairlead_hooks.schedules.clock import ScheduleClock
 from fairlead_hooks.schedules.rights import CurrentRights
-from fairlead_hooks.schedules.run import RunSender
-from fairlead_schema.errors import Forbidden
+from fairlead_hooks.schedules.run import RunSender, RunUnanswered
+from fairlead_schema.errors import (
+    Forbidden,
+    InternalFailure,
+    LimitReached,
+    Refused,
+)
 from fairlead_schema.prompt import PromptInput
-from fairlead_schema.schedules.record import ScheduleRecord, ScheduleTiming
+from fairlead_schema.schedules.record import ScheduleRecord, ScheduleState, ScheduleTiming
 from fairlead_service.config.auth import AuthConfig
 from fairlead_service.identity.key_file import add_key, revoke_key
 from fairlead_service.identity.keys import mint_key
 from fairlead_service.ids import now_ms
+from fairlead_service.supervise import cancel_and_wait
 
 OPEN = CurrentRights(AuthConfig(mode="open"), 30)
 
@@ -44,11 +53,14 @@ def claims(eventlog: EventLog, worker: str, *, claim_ms: int = 60_000) -> RunCla
 class Ingest:
     """Answers commands as ingest does, after some failures."""
 
-    def __init__(self, eventlog: EventLog, *, failures: int = 0) -> None:
+    def __init__(
+        self, eventlog: EventLog, *, failures: int = 0, refusals: Sequence[Refused] = ()
+    ) -> None:
         assert isinstance(eventlog.requests, MemoryRequests)
         self.requests = eventlog.requests
         self.prompts: list[dict[str, Any]] = []
         self._failures = failures
+        self._refusals = list(refusals)
         self.requests.answerers["fairlead.api.default.session.create"] = self._create
         self.requests.answerers["fairlead.api.default.session.prompt"] = self._prompt
 
@@ -60,6 +72,10 @@ class Ingest:
         return json.dumps({"data": session_info(id_)}).encode()
 
     async def _prompt(self, body: bytes) -> bytes:
+        if self._refusals:
+            return json.dumps(
+                {"error": self._refusals.pop().body.model_dump(by_alias=True, exclude_none=True)}
+            ).encode()
         command = json.loads(body)
         self.prompts.append(command)
         receipt = {
@@ -128,13 +144,62 @@ async def test_a_run_waits_for_an_ingest_that_is_away_and_says_for_whom_it_asks(
     assert set(ingest.requests.callers) == {"local"}
 
 
-async def test_a_run_that_nobody_answers_is_refused_after_its_patience() -> None:
+async def test_a_run_that_nobody_answers_is_never_refused_and_begins_anew() -> None:
+    """An outage that is longer than the patience of a run loses no prompt."""
+    eventlog = memory_eventlog()
     record = schedule(now_ms())
-    run = await RunSender(memory_eventlog(), OPEN, patience_s=0.1).send("default", record, 1)
+    await eventlog.schedules.put(
+        "default", record.id, record.model_dump_json(by_alias=True, exclude_none=True).encode()
+    )
+    sender = RunSender(eventlog, OPEN, patience_s=0.1)
+    with pytest.raises(RunUnanswered, match=r"session\.create had no answer for 0\.1 s"):
+        await sender.send("default", record, record.since)
+
+    clock = ScheduleClock(eventlog, claims(eventlog, "one"), sender, refresh_s=60)
+    running = asyncio.create_task(clock.run())
+    ingest = Ingest(eventlog, failures=1)
+    async with asyncio.timeout(20):
+        while await outcome_of(eventlog) != "admitted":
+            await asyncio.sleep(0.01)
+    await cancel_and_wait(running)
+    await clock.close()
+    assert len(ingest.prompts) == 1
+
+
+async def outcome_of(eventlog: EventLog) -> str | None:
+    found = await eventlog.hook_states.read("default", "sch_1")
+    return None if found is None else ScheduleState.model_validate_json(found.value).last.outcome
+
+
+@pytest.mark.parametrize(
+    ("refusal", "outcome"),
+    [
+        (LimitReached("10 inputs are pending"), "admitted"),
+        (InternalFailure("a defect"), "admitted"),
+        (LimitReached("The tenant has 10 sessions", kind="Quota"), "refused"),
+        (Forbidden("no scope"), "refused"),
+    ],
+)
+async def test_a_refusal_that_may_pass_is_tried_again_and_a_lasting_one_counts(
+    refusal: Refused, outcome: str
+) -> None:
+    eventlog, record = memory_eventlog(), schedule(now_ms())
+    ingest = Ingest(eventlog, refusals=[refusal, refusal])
+    run = await RunSender(eventlog, OPEN, patience_s=30).send("default", record, record.since)
+
+    assert run.outcome == outcome
+    assert (run.error is None) == (outcome == "admitted")
+    assert len(ingest.prompts) == (1 if outcome == "admitted" else 0)
+
+
+async def test_a_refusal_that_does_not_pass_within_the_patience_counts() -> None:
+    eventlog, record = memory_eventlog(), schedule(now_ms())
+    Ingest(eventlog, refusals=[LimitReached("10 inputs are pending")] * 100)
+    run = await RunSender(eventlog, OPEN, patience_s=0.5).send("default", record, record.since)
 
     assert run.outcome == "refused"
     assert run.error is not None
-    assert run.error.tag == "ServiceUnavailableError"
+    assert run.error.message == "10 inputs are pending"
 
 
 def test_the_right_of_a_key_is_that_of_the_keys_file_now(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from fairlead_eventlog.errors import LogError
 from fairlead_hooks import metrics
 from fairlead_hooks.record_reader import Key, RecordReader
 from fairlead_hooks.schedules.claim import Claim, RunClaims, handled_until
-from fairlead_hooks.schedules.run import RunSender
+from fairlead_hooks.schedules.run import RunSender, RunUnanswered
 from fairlead_schema.schedules.record import ScheduleRecord, ScheduleState
 from fairlead_service.ids import now_ms
 from fairlead_service.supervise import cancel_and_wait
@@ -110,7 +110,7 @@ class ScheduleClock:
         """Run one schedule, if it is still there and still due. A change meanwhile has an entry of its own."""
         try:
             look_at = await self._run_once(key)
-        except LogError as error:
+        except (LogError, RunUnanswered) as error:
             log.warning(
                 "a schedule could not be run: it is tried again",
                 extra={"schedule": key[1], "reason": str(error)},

@@ -13,7 +13,7 @@ from fairlead_schema import subjects
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.commands.session import CreateSession
-from fairlead_schema.errors import Refused, ServiceUnavailable
+from fairlead_schema.errors import InternalFailure, LimitReached, Refused, ServiceUnavailable
 from fairlead_schema.identity.restrictions import Restrictions
 from fairlead_schema.ids import SessionId, TenantId
 from fairlead_schema.model import Model
@@ -30,7 +30,14 @@ ANSWER_S: Final = 10.0
 PAUSE_S: Final = 0.2
 PAUSE_S_MAX: Final = 15.0
 
+# These refusals pass only when somebody acts: an operator, or whoever pays.
+_LASTING_KINDS: Final = frozenset({"Unreadable", "Quota"})
+
 Data = TypeVar("Data", bound=Model)
+
+
+class RunUnanswered(Exception):
+    """Nobody answered for a run, so nobody knows what became of it: it is begun anew, under the same ids."""
 
 
 class RunSender:
@@ -42,7 +49,10 @@ class RunSender:
         self._patience_s = patience_s
 
     async def send(self, tenant: TenantId, record: ScheduleRecord, due: int) -> ScheduleRun:
-        """The outcome of a run. Its ids follow from the due time, so that a repetition changes nothing."""
+        """The outcome of a run. Its ids follow from the due time, so that a repetition changes nothing.
+
+        Raises RunUnanswered.
+        """
         attributes = {names.SCHEDULE_ID: record.id, names.TENANT: tenant}
         with open_span(names.SCHEDULE, attributes=attributes) as span:
             run = await self._send(tenant, record, due)
@@ -106,7 +116,7 @@ class RunSender:
         record: ScheduleRecord,
         restrictions: Restrictions | None,
     ) -> Data:
-        """The data of an answer. A service that is away is asked again. Raises Refused."""
+        """The data of an answer. What may pass is tried again. Raises Refused and RunUnanswered."""
         body = command.model_dump_json(by_alias=True, exclude_none=True).encode()
         headers = (
             {} if restrictions is None else {RESTRICTIONS_HEADER: json.dumps(restrictions.wire())}
@@ -114,6 +124,7 @@ class RunSender:
         pause_s, clock = PAUSE_S, asyncio.get_running_loop().time
         until = clock() + self._patience_s
         while True:
+            failure: Exception
             try:
                 raw = await self._eventlog.requests.request(
                     subjects.api(tenant, verb),
@@ -122,15 +133,35 @@ class RunSender:
                     by=record.by,
                     headers=headers,
                 )
-                result = answer.model_validate_json(raw)
-                if result.error is not None:
-                    raise Refused.from_wire(result.error)
-                assert result.data is not None, f"{verb} is answered with data or an error"
-            except (LogError, ValidationError, ServiceUnavailable) as error:
-                if clock() + pause_s > until:
-                    text = f"{verb} had no answer for {self._patience_s:g} s: {error}"
-                    raise ServiceUnavailable(text, service="ingest") from error
-            else:
-                return result.data
+                return _read_answer(answer.model_validate_json(raw))
+            except Refused as refused:
+                if not _may_pass(refused):
+                    raise
+                failure = refused
+            except (LogError, ValidationError) as error:
+                failure = error
+            if clock() + pause_s > until:
+                raise _give_up(failure, f"{verb} had no answer for {self._patience_s:g} s")
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, PAUSE_S_MAX)
+
+
+def _read_answer(answer: CommandAnswer[Data]) -> Data:
+    """The data of an answer. Raises Refused."""
+    if answer.error is not None:
+        raise Refused.from_wire(answer.error)
+    assert answer.data is not None, "a command is answered with data or an error"
+    return answer.data
+
+
+def _may_pass(refused: Refused) -> bool:
+    """Whether the same request may be accepted a moment later."""
+    passing = (ServiceUnavailable, LimitReached, InternalFailure)
+    return isinstance(refused, passing) and refused.body.kind not in _LASTING_KINDS
+
+
+def _give_up(failure: Exception, sentence: str) -> Exception:
+    """What ends a run after its patience: a refusal that did not pass, or no answer at all."""
+    if isinstance(failure, Refused) and not isinstance(failure, ServiceUnavailable):
+        return failure
+    return RunUnanswered(f"{sentence}: {failure}")
