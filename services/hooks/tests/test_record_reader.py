@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_hooks.schedules.clock import ScheduleClock
 from fairlead_hooks.schedules.run import RunSender
@@ -101,3 +102,36 @@ async def test_a_webhook_that_cannot_be_read_stops_no_other_one(
     assert "whsec_hidden" not in caplog.text + str([vars(one) for one in caplog.records])
     await cancel_and_wait(running)
     await lanes.close()
+
+
+async def test_what_was_noted_of_a_removed_registration_goes_with_it() -> None:
+    """Else a schedule that gets its id again would never run, and a purged tenant would leave a trace."""
+    eventlog = memory_eventlog()
+    good, gone = schedule(now_ms() + 1_000_000), "sch_gone"
+    await eventlog.schedules.put("default", good.id, encode(good))
+    for tenant, id_ in (("default", good.id), ("default", gone), ("acme", gone), ("acme", "whk_1")):
+        await eventlog.hook_states.put(tenant, id_, b"{}")
+    sender = RunSender(eventlog, OPEN, patience_s=60)
+    clock = ScheduleClock(eventlog, claims(eventlog, "one"), sender, refresh_s=NEVER_S)
+    running = asyncio.create_task(clock.run())
+    await until_noted(eventlog, {("default", good.id), ("acme", "whk_1")})
+    await eventlog.schedules.remove("default", good.id)
+    await until_noted(eventlog, {("acme", "whk_1")})
+    await cancel_and_wait(running)
+    await clock.close()
+
+    lanes = Lanes(eventlog, HooksSettings(Config()))
+    running = asyncio.create_task(lanes.run())
+    await until_noted(eventlog, set())
+    await cancel_and_wait(running)
+    await lanes.close()
+
+
+async def until_noted(eventlog: EventLog, wanted: set[tuple[str, str]]) -> None:
+    """Wait until exactly these registrations have a state."""
+    async with asyncio.timeout(HANG_S):
+        while True:
+            states = await eventlog.hook_states.get_all_tenants()
+            if {(tenant, id_) for tenant, noted in states.items() for id_ in noted} == wanted:
+                return
+            await asyncio.sleep(0.01)

@@ -9,6 +9,7 @@ from functools import partial
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_hooks import metrics
+from fairlead_hooks.noted_states import NotedStates
 from fairlead_hooks.record_reader import Key, RecordReader
 from fairlead_hooks.schedules.claim import Claim, RunClaims, handled_until
 from fairlead_hooks.schedules.run import RunSender, RunUnanswered
@@ -38,6 +39,7 @@ class ScheduleClock:
         self._sender = sender
         self._refresh_s = refresh_s
         self._reader = RecordReader(ScheduleRecord, ScheduleState)
+        self._states = NotedStates(eventlog.hook_states, eventlog.schedules, "sch_")
         self._entries: dict[Key, _Entry] = {}
         self._running: dict[Key, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
@@ -69,7 +71,7 @@ class ScheduleClock:
 
     async def _refresh(self) -> None:
         registered = await self._eventlog.schedules.get_all_tenants()
-        states = await self._eventlog.hook_states.get_all_tenants() if registered else {}
+        states = await self._states.load(registered)
         entries: dict[Key, _Entry] = {}
         for key, record, state in self._reader.read(registered, states):
             if record.paused:

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_hooks import metrics
+from fairlead_hooks.noted_states import NotedStates
 from fairlead_hooks.record_reader import Key, RecordReader
 from fairlead_hooks.settings import HooksSettings
 from fairlead_hooks.webhooks.health import WebhookHealth
@@ -24,6 +25,7 @@ class Lanes:
         self._eventlog = eventlog
         self._settings = settings
         self._reader = RecordReader(WebhookRecord, WebhookState)
+        self._states = NotedStates(eventlog.hook_states, eventlog.webhooks, "whk_")
         self._lanes: dict[Key, Lane] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -64,9 +66,7 @@ class Lanes:
     async def _load_wanted(self) -> dict[Key, tuple[WebhookRecord, WebhookHealth]]:
         """The webhooks to which events are sent now."""
         registered = await self._eventlog.webhooks.get_all_tenants()
-        if not registered:
-            return {}
-        states = await self._eventlog.hook_states.get_all_tenants()
+        states = await self._states.load(registered)
         wanted = {}
         for key, record, state in self._reader.read(registered, states):
             health = WebhookHealth(
@@ -89,7 +89,6 @@ class Lanes:
             log.info("the webhook is removed, and what was left of it", extra={"webhook": key[1]})
 
     async def _forget(self, tenant: TenantId, id_: WebhookId) -> None:
-        await self._eventlog.hook_states.remove(tenant, id_)
         for key in await self._eventlog.undelivered.get_all(tenant):
             if key.startswith(f"{id_}."):
                 await self._eventlog.undelivered.remove(tenant, key)
