@@ -66,6 +66,36 @@ def test_the_first_key_is_an_administrators_and_the_gateway_knows_its_digest(
     )
 
 
+@pytest.mark.parametrize("option", ["--secrets", "--keys-file"])
+def test_a_key_counts_and_ends_for_every_reader_of_the_directory(
+    tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A schedule of a new key runs, and that of a revoked key does not, without another command."""
+    secrets = SecretsDirectory(tmp_path)
+    secrets.write(HOSTS, NOW)
+    place = [option, str(tmp_path if option == "--secrets" else secrets.keys_file)]
+    capsys.readouterr()
+
+    assert main(["token", "create", "--role", "user", *place]) == 0
+    key = capsys.readouterr().out.strip()
+    readers = [tmp_path / name / "keys.json" for name in ("gateway", "hooks")]
+    for reader in readers:
+        assert digest_of(key) in [entry.sha256 for entry in parse_keys(reader.read_text()).keys]
+    id_ = key.split("_")[1]
+    assert main(["token", "revoke", id_, *place]) == 0
+    for reader in readers:
+        [entry] = [one for one in parse_keys(reader.read_text()).keys if one.id == id_]
+        assert entry.revoked is not None
+
+
+def test_a_directory_without_keys_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["token", "list", "--secrets", str(tmp_path)]) == 2
+    assert "is no directory of `fairlead secrets`" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_gateways_share_a_key_that_seals_the_cookies_of_the_console(tmp_path: Path) -> None:
     SecretsDirectory(tmp_path).write(HOSTS, NOW)
     first, second = (Sealer.load(tmp_path / "gateway/cookie.key") for _ in range(2))

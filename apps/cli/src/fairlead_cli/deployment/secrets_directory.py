@@ -34,11 +34,19 @@ ROLE_READERS: Final = {
     GATEWAY: ("migrate", "gateway"),
 }
 COOKIE_KEY_BYTES: Final = 32
+KEYS_FILE: Final = "keys.json"
 CLUSTER: Final = ("nats-1", "nats-2", "nats-3")
 STATEFUL_SET: Final = tuple(
     f"nats-{index}.nats{domain}" for index in range(3) for domain in ("", ".fairlead.svc")
 )
 DEFAULT_HOSTS: Final = ("nats", *CLUSTER, *STATEFUL_SET, "localhost", "127.0.0.1")
+
+
+def find_secrets(keys_file: Path) -> "SecretsDirectory | None":
+    """The directory whose gateway reads a keys file; None if the file belongs to no deployment."""
+    secrets = SecretsDirectory(keys_file.absolute().parent.parent)
+    is_own = keys_file.absolute() == secrets.keys_file
+    return secrets if is_own and (secrets.root / "authority").is_dir() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,11 @@ class SecretsDirectory:
     def identities(self) -> tuple[str, ...]:
         """Every process with a key of its own."""
         return (*SERVICE_IDENTITIES, *map(worker_identity, self.pools.others))
+
+    @property
+    def keys_file(self) -> Path:
+        """The keys of HTTP, without which there is no such directory."""
+        return self.root / "gateway" / KEYS_FILE
 
     def write(self, hosts: Sequence[str], now: datetime) -> list[str]:
         """Make what is missing. The lines say what changed. Raises CommandError and LogError."""
@@ -106,16 +119,20 @@ class SecretsDirectory:
 
     def _write_first_key(self) -> list[str]:
         """One key of an administrator, so that somebody can make the others."""
-        keys, path = self._directory("gateway") / "keys.json", self._directory("operator") / "key"
+        keys, path = self.keys_file, self._directory("operator") / "key"
+        self._directory("gateway")
         lines = []
         if not keys.exists():
             key, entry = mint_key(("admin",), name="the first key of this deployment")
             write_private(path, f"{key}\n")
             add_key(keys, entry)
             lines.append(f"{path}: created; the key of an administrator for HTTP")
-        # The runs of schedules need the digests too: a key that does not count starts nothing.
-        self._copy(keys, self._directory("hooks") / "keys.json")
+        self.copy_keys()
         return lines
+
+    def copy_keys(self) -> None:
+        """Give hooks the digests of the gateway: a key that does not count starts no run of a schedule."""
+        self._copy(self.keys_file, self._directory("hooks") / KEYS_FILE)
 
     def _write_cookie_key(self) -> list[str]:
         """Every gateway opens the cookies of the console that another one sealed."""

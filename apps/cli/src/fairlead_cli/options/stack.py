@@ -96,8 +96,12 @@ def token(parser: argparse.ArgumentParser) -> None:
     revoke = actions.add_parser("revoke", help="end a key at once")
     revoke.add_argument("id", help="the part between the underscores of the key")
     for action in (create, listing, revoke):
-        action.add_argument(
+        place = action.add_mutually_exclusive_group()
+        place.add_argument(
             "--keys-file", type=Path, metavar="FILE", help="default: [auth] keys_file, else STATE"
+        )
+        place.add_argument(
+            "--secrets", type=Path, metavar="DIR", help="the keys of a directory of `secrets`"
         )
         add_json(action, "one line of JSON per key")
         add_config(action)

@@ -25,7 +25,7 @@ _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 def run(args: argparse.Namespace) -> int:
-    """Change or show the keys file. A running gateway reads the file again within a second."""
+    """Change or show the keys file. Running services read the file again within a second."""
     path = _keys_file(args)
     try:
         match args.action:
@@ -43,6 +43,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _keys_file(args: argparse.Namespace) -> Path:
+    if args.secrets is not None:
+        from fairlead_cli.deployment.secrets_directory import SecretsDirectory  # noqa: PLC0415
+
+        found = SecretsDirectory(args.secrets).keys_file
+        if not found.exists():
+            raise UsageError(f"{args.secrets} is no directory of `fairlead secrets`: no {found}")
+        return found
     if args.keys_file is not None:
         return Path(args.keys_file)
     if args.config is not None:
@@ -73,6 +80,7 @@ def _create(path: Path, args: argparse.Namespace) -> None:
             f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
         ) from error
     add_key(path, entry)
+    _copy_keys(path)
     if args.json:
         print_json({"key": key, **_fields(entry), "file": str(path)})
         return
@@ -124,4 +132,14 @@ def _revoke(path: Path, args: argparse.Namespace) -> None:
     entry = revoke_key(path, key_id, at=datetime.now(UTC))
     if entry is None:
         raise CommandError(f"{path} has no key {key_id}: see `fairlead token list`")
+    _copy_keys(path)
     report(args, f"{key_id} is revoked", id=key_id, revoked=True)
+
+
+def _copy_keys(path: Path) -> None:
+    """Let the other readers of a deployment know what its gateway knows."""
+    from fairlead_cli.deployment.secrets_directory import find_secrets  # noqa: PLC0415
+
+    secrets = find_secrets(path)
+    if secrets is not None:
+        secrets.copy_keys()
