@@ -140,3 +140,26 @@ async def test_a_snapshot_of_a_session_that_was_purged_meanwhile_is_removed(at: 
     await cache.save_snapshot(at, known)
 
     assert await eventlog.snapshots.load(at) is None
+
+
+async def test_a_session_loads_as_it_was_before_a_commit(at: Address) -> None:
+    eventlog = memory_eventlog()
+    await write(eventlog, at, 4)
+    second = (await eventlog.log.read(at, after=START)).commits[1]
+    cache = open_cache(eventlog)
+
+    before = await cache.load_before(at, second.position)
+
+    assert before is not None
+    assert before.state == (1, 2)
+    assert cache.peek(at) == before
+
+
+async def test_nobody_knows_what_was_before_a_commit_that_a_snapshot_holds(at: Address) -> None:
+    eventlog = memory_eventlog()
+    await write(eventlog, at, 2)
+    first = (await eventlog.log.read(at, after=START)).commits[0]
+    cache = open_cache(eventlog)
+    await cache.save_snapshot(at, await cache.load(at))
+
+    assert await open_cache(eventlog).load_before(at, first.position) is None

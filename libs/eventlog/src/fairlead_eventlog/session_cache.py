@@ -94,6 +94,26 @@ class SessionCache(Generic[State]):
         known = self._cached.get(at) or await self._load_snapshot(at)
         return await self.advance(at, known, reach=reach)
 
+    async def load_before(self, at: Address, position: int) -> Versioned[State] | None:
+        """The session as it was before the commit at a position; None if its snapshot is newer.
+
+        The caller wants to see what that commit changes.
+        """
+        known = await self._load_snapshot(at)
+        if known.head.position >= position:
+            return None
+        more = True
+        while more:
+            page = await self._log.read(at, after=known.head, reach=position)
+            for stored in page.commits:
+                if stored.position >= position:
+                    self.put(at, known)
+                    return known
+                known = await self._follow(at, known, stored)
+            more = page.more
+        self.put(at, known)
+        return known
+
     async def load_confirmed(self, at: Address) -> Versioned[State]:
         """The session as the leader of the log holds it now."""
         return await self.confirm(at, self._cached.get(at) or await self._load_snapshot(at))

@@ -136,16 +136,3 @@ def test_a_client_that_comes_in_the_middle_gets_the_text_so_far() -> None:
     assert piece is not None
     assert piece["properties"]["partID"] == text["id"]
     assert told[-1]["properties"]["status"] == {"type": "busy"}
-
-
-def test_a_session_that_was_not_known_tells_only_what_the_commit_touched() -> None:
-    """Old answers must not be printed again."""
-    session = Session(id=SESSION)
-    for commit in record(TEXT):
-        session = fold(session, commit)
-
-    told = changes(None, View(session, with_defaults), frozenset({"msg_1"}))
-
-    assert {
-        one["properties"]["info"]["id"] for one in told if one["type"] == "message.updated"
-    } == {"msg_1"}

@@ -20,9 +20,9 @@ from fairlead_gateway.opencode_view.translation.message_fields import TextKey
 from fairlead_gateway.opencode_view.translation.sessions import IDLE, WithDefaults, status_of
 from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_schema.delta import Delta, ReasoningDelta, TextDelta
-from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.ids import SessionId
 from fairlead_schema.raw_records.raw_commit import raw_commit
-from fairlead_schema.record import Commit, RecordError, decode
+from fairlead_schema.record import RecordError, decode
 from fairlead_schema.subjects import Address
 from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state.session import Session
@@ -105,6 +105,7 @@ class FoldedSessions:
         if known is not None and hint.position <= known.head.position:
             return None
         try:
+            before = known or await self._cache.load_before(at, hint.position)
             after = self._cache.fold_next(at, hint) or await self._cache.load(
                 at, reach=hint.position
             )
@@ -119,12 +120,11 @@ class FoldedSessions:
         blocks.note(raw_commit(commit).events)
         self._changed[at] = monotonic()
         self._forget_old()
-        found = changes(
-            None if known is None else known.state,
-            self.view(at, after.state),
-            _touched_messages(commit),
-        )
-        return Told(after.state, found)
+        view = self.view(at, after.state)
+        if before is None:
+            # A snapshot was stored since then, so nobody can say what the commit changed.
+            return Told(after.state, snapshot(view, whole=True))
+        return Told(after.state, changes(before.state, view, is_met=known is None))
 
     async def receive(self, at: Address, delta: Delta) -> Told | None:
         """The pieces of open texts that clients may have now."""
@@ -191,9 +191,3 @@ class FoldedSessions:
             oldest = min(self._changed, key=lambda at: self._changed[at])
             del self._changed[oldest]
             self._blocks.pop(oldest, None)
-
-
-def _touched_messages(commit: Commit) -> frozenset[MessageId]:
-    names = ("message_id", "assistant_message_id")
-    ids = (getattr(one.event, name, None) for one in commit.events for name in names)
-    return frozenset(id_ for id_ in ids if id_ is not None)

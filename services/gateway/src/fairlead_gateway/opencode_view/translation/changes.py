@@ -32,6 +32,7 @@ from fairlead_gateway.opencode_view.translation.sessions import (
 from fairlead_schema.delta import ReasoningDelta, TextDelta
 from fairlead_schema.ids import MessageId
 from fairlead_schema.message import AssistantMessage, Message, UserMessage
+from fairlead_session.execution.commands import is_archived
 from fairlead_session.state.inbox import PendingInput
 from fairlead_session.state.session import Session
 
@@ -51,24 +52,24 @@ class View:
         return setting_of(self.session, self.with_defaults, self.texts)
 
 
-def changes(
-    before: Session | None, after: View, touched: frozenset[MessageId] = frozenset()
-) -> list[Json]:
+def changes(before: Session | None, after: View, *, is_met: bool = False) -> list[Json]:
     """The events that lead a client from one state to the next.
 
-    Without a state before, only the messages that were touched are told: others may be old.
+    A client may not know a session that the hub has just met. So whatever changed is told whole.
     """
     session = after.session
-    if session.profile is None:
-        return [] if before is None or before.profile is None else [tell_deletion(before)]
-    found: list[Json] = []
     old = None if before is None or before.profile is None else before
-    if old is None:
+    if session.profile is None:
+        return [] if old is None else [tell_deletion(old)]
+    if is_archived(session) and old is not None and is_archived(old):
+        return []
+    found: list[Json] = []
+    if old is None or is_met:
         found.append(tell_session(session))
     found += _removed_messages(old, after)
-    found += _changed_messages(old, after, touched)
-    found += changed_asks(old, session)
-    found += changed_session(old, session)
+    found += _changed_messages(old, after, whole=is_met)
+    found += changed_asks(old, session, whole=is_met)
+    found += changed_session(old, session, whole=is_met)
     return found
 
 
@@ -142,9 +143,7 @@ def _shown_messages(session: Session) -> dict[MessageId, _Shown]:
     return shown
 
 
-def _changed_messages(
-    before: Session | None, after: View, touched: frozenset[MessageId]
-) -> Iterator[Json]:
+def _changed_messages(before: Session | None, after: View, *, whole: bool) -> Iterator[Json]:
     session = after.session
     if before is not None and _same_messages(before, session):
         return
@@ -155,10 +154,8 @@ def _changed_messages(
         old = known.get(id_)
         if old is not None and old.source is one.source:
             continue
-        if before is None and id_ not in touched:
-            continue
         views = view_message(one.message, setting, parent=one.parent)
-        if old is None:
+        if old is None or whole:
             for viewed in views:
                 yield from _whole(viewed)
             continue

@@ -24,18 +24,21 @@ def event(type_: str, properties: Json) -> Json:
     return {"type": type_, "properties": properties}
 
 
-def changed_asks(before: Session | None, session: Session) -> Iterator[Json]:
+def changed_asks(
+    before: Session | None, session: Session, *, whole: bool = False
+) -> Iterator[Json]:
+    """The asks that began and ended. `whole`: and those that began before."""
     asks, answers = session.asks, session.asks.answers
     old = None if before is None else before.asks
-    if old is asks:
+    if old is asks and not whole:
         return
     permissions = {} if old is None else old.permissions
     questions = {} if old is None else old.questions
     for id_, permission in asks.permissions.items():
-        if id_ not in permissions:
+        if whole or id_ not in permissions:
             yield event("permission.asked", view_permission(permission.request))
     for id_, question in asks.questions.items():
-        if id_ not in questions:
+        if whole or id_ not in questions:
             yield event("question.asked", view_question(question.request))
     for id_ in permissions.keys() - asks.permissions.keys():
         # The dialog stays open until the client hears of the end, whatever the end was.
@@ -51,7 +54,10 @@ def changed_asks(before: Session | None, session: Session) -> Iterator[Json]:
             yield event("question.replied", {**ids, "answers": from_json(answer)})
 
 
-def changed_session(before: Session | None, session: Session) -> Iterator[Json]:
+def changed_session(
+    before: Session | None, session: Session, *, whole: bool = False
+) -> Iterator[Json]:
+    """What changed in the description and the status. `whole`: the status also if it is the same."""
     profile = session.profile
     assert profile is not None, "only a created session changes"
     status = status_of(session)
@@ -61,7 +67,7 @@ def changed_session(before: Session | None, session: Session) -> Iterator[Json]:
         yield tell_status(session)
         return
     old = before.profile
-    if session.todos is not before.todos:
+    if session.todos is not before.todos or (whole and session.todos):
         yield tell_todos(session)
     if profile.location != old.location:
         location = {"directory": profile.location.directory}
@@ -72,8 +78,8 @@ def changed_session(before: Session | None, session: Session) -> Iterator[Json]:
         yield tell_deletion(session)
     elif has_rested or _describes_otherwise(before, session):
         yield tell_session(session)
-    if status != status_of(before):
-        yield event("session.status", {"sessionID": session.id, "status": status})
+    if whole or status != status_of(before):
+        yield tell_status(session)
 
 
 def _describes_otherwise(before: Session, after: Session) -> bool:
