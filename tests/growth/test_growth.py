@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from fairlead_gateway.reads.postgres import NEAR_ASKS
+from fairlead_gateway.reads.postgres import NEAR_ASKS, RECENT_CANDIDATES
 from fairlead_gateway.reads.queries import query as gateway_query
 from fairlead_gateway.reads.read_model import ASKS_MAX, Order, SessionAnchor, SessionFilter
 from fairlead_gateway.reads.session_lists import NEAR_SESSIONS, list_parameters, list_statement
@@ -100,6 +100,8 @@ def list_questions(sessions: int) -> Iterator[tuple[str, Question]]:
     yield "search: two rare letters", listed("sessions_by_title", search="zE")
     yield "search: no such word", listed("sessions_by_title", "asc", search="unheard-of")
     yield "list: sessions that run", Question(gateway_query("active"), {"tenant": TENANT})
+    lately = {"tenant": TENANT, "since": 0, "limit": 50, "candidates": 50 * RECENT_CANDIDATES}
+    yield "list: sessions that changed lately", Question(gateway_query("recent_sessions"), lately)
 
 
 def usage_questions() -> Iterator[tuple[str, Question]]:

@@ -134,6 +134,18 @@ class MemoryReadModel:
         owned = (at for at, stored in self.rows.items() if stored.owner or stored.asked_for)
         return sorted(at.session_id for at in owned if at.tenant == tenant)
 
+    async def recent_sessions(
+        self, tenant: TenantId, *, since: int, limit: int
+    ) -> Sequence[SessionId]:
+        self._check_available()
+        found = [
+            stored.session
+            for at, stored in self.rows.items()
+            if at.tenant == tenant and stored.session.time.archived is None
+        ]
+        found.sort(key=lambda session: session.time.updated, reverse=True)
+        return [session.id for session in found if session.time.updated >= since][:limit]
+
     async def message(self, at: Address, message_id: MessageId) -> Message | None:
         seq = await self.message_seq(at, message_id)
         return (

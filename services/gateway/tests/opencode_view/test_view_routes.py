@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.tenant_broadcasts import MemoryTenantBroadcasts
@@ -16,8 +17,9 @@ from fairlead_schema.permission import PermissionRequest
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
+from fairlead_service.ids import now_ms
 from services.gateway.tests.conftest import Append, FakeIngest, Listen, Project
-from services.gateway.tests.opencode_view.sample_turns import TEXT
+from services.gateway.tests.opencode_view.sample_turns import FAILED, TEXT
 
 ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="Hello"), delivery="steer")
 ASK = PermissionRequest(id="per_1", session_id="ses_1", action="bash", resources=("ls",))
@@ -156,6 +158,69 @@ async def test_a_client_that_connects_again_is_told_of_pending_asks(
     assert types[-1] == "session.status"
 
 
+def _asgi_scope(request: httpx.Request) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": request.url.path,
+        "raw_path": request.url.raw_path,
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")],
+        "server": ("127.0.0.1", 80),
+        "client": ("127.0.0.1", 1),
+    }
+
+
+async def _read_until(
+    chunks: "asyncio.Queue[bytes]", type_: str, status: str = ""
+) -> list[dict[str, Any]]:
+    """The events up to one of this type, with this status."""
+    found: list[dict[str, Any]] = []
+    while True:
+        found.append((await _next(chunks))["payload"])
+        told = found[-1]["properties"].get("status", {}).get("type", "")
+        if (found[-1]["type"], told) == (type_, status):
+            return found
+
+
+async def test_a_client_that_was_away_is_told_how_a_turn_ended(
+    append: Append, listen: Listen, project: Project
+) -> None:
+    """Another gateway served it, or this one has started anew. Its spinner would turn for ever."""
+    for events in FAILED:
+        await append("ses_1", *events)
+    project("ses_1", created=now_ms())
+    project("ses_2")
+
+    async with listen("/global/event") as chunks:
+        told = await _read_until(chunks, "session.status", "idle")
+
+    parts = [one["properties"]["part"] for one in told if "part" in one["properties"]]
+    assert [part["text"] for part in parts if part["type"] == "text"] == ["Hello", "Good"]
+    # The failure was shown in its time, and stands in the message.
+    assert "session.error" not in [one["type"] for one in told]
+
+
+async def test_an_interrupt_of_a_session_at_rest_repeats_how_its_turn_ended(
+    client: httpx.AsyncClient, append: Append, listen: Listen, ingest: FakeIngest
+) -> None:
+    """A person presses Escape because the client shows work that has ended."""
+    for events in TEXT:
+        await append("ses_1", *events)
+    ingest.serve("session.interrupt", {"data": {"sessionID": "ses_1", "seq": 9}})
+
+    async with listen("/global/event") as chunks:
+        await _next(chunks)
+        answer = await client.post("/session/ses_1/abort")
+        told = await _read_until(chunks, "session.status", "idle")
+
+    assert answer.json() is True
+    assert [one["type"] for one in told].count("message.updated") == 2
+
+
 async def test_nobody_sees_the_sessions_of_another_tenant(
     append: Append, listen: Listen, eventlog: EventLog, client: httpx.AsyncClient
 ) -> None:
@@ -201,6 +266,28 @@ async def test_a_prompt_is_refused_before_it_is_held(
 
     assert (refused.status_code, refused.json()["message"]) == (409, "The session is archived")
     assert empty.status_code == 400
+
+
+async def test_a_prompt_whose_client_goes_away_is_held_no_longer(
+    app: Starlette, append: Append, ingest: FakeIngest
+) -> None:
+    """The session may wait for a person for days, and every wait counts against the caller's limit."""
+    await append("ses_1")
+    receipt = {"admittedSeq": 99, "id": "msg_1", "sessionID": "ses_1", "prompt": {"text": "Hello"}}
+    ingest.serve("session.prompt", {"data": {**receipt, "delivery": "steer", "timeCreated": 1}})
+    sent: list[Any] = []
+    frames = [{"type": "http.request", "body": json.dumps(PROMPT).encode()}]
+
+    async def receive() -> dict[str, Any]:
+        return frames.pop() if frames else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:  # noqa: ANN401 - as ASGI has it
+        sent.append(message)
+
+    request = httpx.Request("POST", "http://127.0.0.1/session/ses_1/message")
+    await asyncio.wait_for(app(_asgi_scope(request), receive, send), 5)
+
+    assert sent[0]["status"] == 200
 
 
 async def test_a_client_names_a_session(

@@ -149,6 +149,10 @@ async def _fill(dsn: str) -> None:
                 (seq, f"evt_{seq}", type_),
             )
         await connection.execute(
+            "INSERT INTO projection.session_event SELECT tenant, session_id, seq,"
+            " 'evt_' || session_id, 'step.ended', 1, updated_at, '{}' FROM projection.session"
+        )
+        await connection.execute(
             "UPDATE projection.session AS session SET asks = (SELECT count(*)"
             " FROM projection.session_ask AS ask WHERE ask.session_id = session.session_id)"
         )
@@ -277,6 +281,17 @@ async def test_archived_sessions_and_children_are_listed_as_asked_for(model: Rea
     assert await ids(SessionFilter(roots=True)) == ["ses_a"]
     assert await ids(SessionFilter(parent="ses_a")) == ["ses_b"]
     assert await ids(SessionFilter(parent="ses_a", archived="include")) == ["ses_d", "ses_b"]
+
+
+async def test_sessions_that_changed_are_found_by_their_newest_event(model: ReadModel) -> None:
+    """An archived session is in no list."""
+    found = await model.recent_sessions("default", since=2, limit=9)
+
+    assert found[0] == "ses_c"
+    assert sorted(found) == ["ses_a", "ses_b", "ses_c"]
+    assert await model.recent_sessions("default", since=3, limit=9) == ["ses_c"]
+    assert await model.recent_sessions("default", since=2, limit=1) == ["ses_c"]
+    assert await model.recent_sessions("other", since=0, limit=9) == []
 
 
 async def test_messages_are_ordered_by_sequence(model: ReadModel) -> None:

@@ -24,6 +24,7 @@ from fairlead_schema.ids import SessionId
 from fairlead_schema.raw_records.raw_commit import raw_commit
 from fairlead_schema.record import RecordError, decode
 from fairlead_schema.subjects import Address
+from fairlead_session.execution.commands import is_archived
 from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state.session import Session
 
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 SESSIONS_MAX: Final = 256
 BYTES_MAX: Final = 64 * 1024 * 1024
 OPEN_TEXTS_S: Final = 1.0
-RECENT_S: Final = 60.0
+OLD_S: Final = 24 * 60 * 60.0
 
 Json: TypeAlias = dict[str, Any]
 
@@ -76,13 +77,13 @@ class FoldedSessions:
         known = self._cache.peek(at)
         return None if known is None else known.state
 
-    def list_known(self) -> Iterator[tuple[Address, Session, bool]]:
-        """Every session that is known, and whether it changed in the last minute."""
-        recent = monotonic() - RECENT_S
-        for at, changed in list(self._changed.items()):
+    def list_known(self) -> Iterator[tuple[Address, Session, float]]:
+        """Every session that lists show, and the seconds since it changed; the newest change first."""
+        now = monotonic()
+        for at, changed in sorted(self._changed.items(), key=lambda item: item[1], reverse=True):
             session = self.peek(at)
-            if session is not None and session.profile is not None:
-                yield at, session, changed > recent
+            if session is not None and session.profile is not None and not is_archived(session):
+                yield at, session, now - changed
 
     def statuses(self) -> dict[SessionId, Json]:
         """The status of every session that the hub knows."""
@@ -153,8 +154,11 @@ class FoldedSessions:
                 return blocks.restore(await ask(owner.runner, at, timeout_s=OPEN_TEXTS_S))
         return blocks.skip_gaps()
 
-    async def load_unknown(self, at: Address) -> Told | None:
-        """Fold a session that is not known yet, and tell its turn if it works."""
+    async def load_unknown(self, at: Address, *, age_s: float = OLD_S) -> Told | None:
+        """Fold a session that is not known yet, and tell its turn if it works.
+
+        `age_s`: how long ago it changed, as far as somebody knows.
+        """
         if self._cache.peek(at) is not None:
             return None
         try:
@@ -163,7 +167,8 @@ class FoldedSessions:
             log.info("a session cannot be read: terminal clients miss it", extra={"at": str(error)})
             return None
         session = loaded.state
-        self._changed[at] = monotonic() - RECENT_S
+        self._changed[at] = monotonic() - age_s
+        self._forget_old()
         if session.profile is None or status_of(session) == IDLE:
             return None
         blocks = self._blocks.setdefault(at, OpenBlocks())
@@ -171,6 +176,18 @@ class FoldedSessions:
         if owner is not None:
             await self._ask_owner(at, session, blocks)
         return Told(session, snapshot(self.view(at, session), whole=True))
+
+    async def refresh(self, at: Address) -> Told | None:
+        """Read a known session as the log has it, and tell what no broadcast brought."""
+        known = self._cache.peek(at)
+        try:
+            loaded = await self._cache.load_confirmed(at)
+        except (RecordError, LogError) as error:
+            log.info("a session cannot be read: terminal clients miss it", extra={"at": str(error)})
+            return None
+        if known is None or loaded.head == known.head:
+            return None
+        return Told(loaded.state, changes(known.state, self.view(at, loaded.state)))
 
     def view(self, at: Address, session: Session) -> View:
         """A state of a session with its open texts."""

@@ -61,13 +61,13 @@ class TurnWait:
         return await load_session(self._request.runtime, self._request.at)
 
     async def until_rest(self, seq: int) -> Session | None:
-        """The session at rest after event `seq`; None if the process stops before."""
+        """The session at rest after event `seq`; None if the process stops, or the client goes, before."""
         assert self._hub is not None, "the wait is entered first"
 
         def is_over(session: Session) -> bool:
             return session.seq >= seq and is_at_rest(session)
 
-        stopping: asyncio.Future[Any] = asyncio.ensure_future(self._request.runtime.shutdown.wait())
+        stopping = asyncio.ensure_future(self._until_nobody_waits())
         answering = asyncio.ensure_future(self._answer_questions())
         try:
             while not stopping.done():
@@ -81,10 +81,22 @@ class TurnWait:
                     return session
                 resting.cancel()
                 if (found := await self._look(is_over)) is not None:
+                    # The hub missed the end of the turn, and so did its clients.
+                    await self._hub.repeat(self._request.at)
+                    await asyncio.sleep(PAUSE_S)
                     return found
             return None
         finally:
             await cancel_and_wait(stopping, answering)
+
+    async def _until_nobody_waits(self) -> None:
+        """Wait until the process stops, or the client goes away. The turn goes on without them."""
+        stopping = asyncio.ensure_future(self._request.runtime.shutdown.wait())
+        leaving = asyncio.ensure_future(_wait_for_disconnect(self._request))
+        try:
+            await asyncio.wait({stopping, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await cancel_and_wait(stopping, leaving)
 
     async def _look(self, is_over: Callable[[Session], bool]) -> Session | None:
         """The session as the log has it, if it rests."""
@@ -118,3 +130,8 @@ class TurnWait:
 
 def _asks(session: Session) -> bool:
     return bool(session.asks.questions)
+
+
+async def _wait_for_disconnect(request: ApiRequest[Any, Any]) -> None:
+    while (await request.http.receive())["type"] != "http.disconnect":
+        pass

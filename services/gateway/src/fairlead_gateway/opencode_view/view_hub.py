@@ -7,17 +7,17 @@ the hub may have missed something, it ends all its clients: they connect again a
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from fairlead_eventlog.replicas.commit_hint import CommitHint
 from fairlead_gateway.live.hub_life import HubDuties, HubLife
+from fairlead_gateway.opencode_view.catch_up import RECALL_S, RECALLED_MAX, CatchUp
 from fairlead_gateway.opencode_view.folded_sessions import FoldedSessions, Told, ViewSources
 from fairlead_gateway.opencode_view.translation.changes import newest_prompt, snapshot
 from fairlead_gateway.opencode_view.translation.session_changes import event
 from fairlead_gateway.opencode_view.translation.sessions import IDLE, status_of
 from fairlead_gateway.opencode_view.view_client import ViewClient, encode_frames
-from fairlead_gateway.reads.read_model import ReadsUnavailable
 from fairlead_schema.delta import Delta
 from fairlead_schema.ids import MessageId, TenantId
 from fairlead_schema.subjects import Address
@@ -26,8 +26,8 @@ from fairlead_session.state.session import Session
 log = logging.getLogger(__name__)
 
 WAITING_MAX: Final = 4096
-CAUGHT_UP_MAX: Final = 64
-"""So many sessions that work or ask are told to a client that joins."""
+RECALLED_BYTES_MAX: Final = 4 * 1024 * 1024
+"""What a client is told of turns that have ended, at most."""
 MISSED: Final = "Events may be missing: connect again"
 CONNECTED: Final = event("server.connected", {})
 
@@ -45,8 +45,17 @@ class _Wait:
 
 @dataclass(slots=True, eq=False)
 class _Load:
+    """Somebody waits until the hub knows a session."""
+
     at: Address
-    done: "asyncio.Future[None]"
+    done: "asyncio.Future[None]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Repeat(_Load):
+    """Somebody does not know that the session rests."""
 
 
 _Item: TypeAlias = tuple[Address, CommitHint | Delta] | ViewClient | _Load
@@ -62,6 +71,7 @@ class ViewHub:
         self._held: dict[Address, set[MessageId]] = {}
         self._clients: set[ViewClient] = set()
         self._waits: set[_Wait] = set()
+        self._catch_up = CatchUp(tenant, self.sessions, sources.read_model)
         self.visitors = 0
         duties = HubDuties(self._receive, self._handle, self._end_clients, MISSED)
         self.life: HubLife[_Item] = HubLife(tenant, sources.broadcasts, duties)
@@ -82,9 +92,7 @@ class ViewHub:
     async def hold(self, at: Address, message_id: MessageId) -> None:
         """Know a session from now on, and show the turn of a prompt to clients that join late."""
         self._held.setdefault(at, set()).add(message_id)
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        await self.life.put(_Load(at, done))
-        await asyncio.wait({done, self.life.working}, return_when=asyncio.FIRST_COMPLETED)
+        await self._wait_for(_Load(at))
 
     def release(self, at: Address, message_id: MessageId) -> None:
         """End a hold."""
@@ -92,6 +100,10 @@ class ViewHub:
         held.discard(message_id)
         if not held:
             self._held.pop(at, None)
+
+    async def repeat(self, at: Address) -> None:
+        """Tell the newest turn of a session that rests again."""
+        await self._wait_for(_Repeat(at))
 
     def wait_until(
         self, at: Address, condition: Callable[[Session], bool]
@@ -119,6 +131,8 @@ class ViewHub:
                 await self._join(item)
             case _Load():
                 self._tell(await self.sessions.load_unknown(item.at))
+                if isinstance(item, _Repeat):
+                    await self._repeat(item.at)
                 if not item.done.done():
                     item.done.set_result(None)
             case (at, CommitHint() as commit):
@@ -130,34 +144,44 @@ class ViewHub:
                 self._tell(await self.sessions.receive(at, delta))
 
     async def _join(self, client: ViewClient) -> None:
+        """Tell a client of the turns under way, of the asks, and of the turns that ended lately.
+
+        The client may have missed the end of a turn while it was away, and reads nothing again.
+        """
         hello = encode_frames([CONNECTED], None, is_global=client.is_global)
         client.member.offer(hello)
-        for at in await self._find_busy():
-            self._tell(await self.sessions.load_unknown(at))
-        for at, session, is_recent in self.sessions.list_known():
+        async for told in self._catch_up.load_busy():
+            self._tell(told)
+        if client.is_global:
+            await self._catch_up.recall()
+        room, bytes_left = RECALLED_MAX, RECALLED_BYTES_MAX
+        for at, session, age_s in self.sessions.list_known():
+            view = self.sessions.view(at, session)
             is_held = newest_prompt(session) in self._held.get(at, ())
-            is_open = is_held or status_of(session) != IDLE
-            if is_open or (client.is_global and is_recent):
-                view = self.sessions.view(at, session)
+            if is_held or status_of(session) != IDLE:
                 self._tell_one(client, session, snapshot(view, whole=client.is_global))
+            elif client.is_global and age_s < RECALL_S and room and bytes_left > 0:
+                room -= 1
+                bytes_left -= self._tell_one(client, session, snapshot(view, whole=True))
         self._clients.add(client)
         if self.life.error is not None:
             client.member.end(self.life.error)
 
-    async def _find_busy(self) -> list[Address]:
-        """The sessions that work or ask people, as the read models know them."""
-        read_model, tenant = self._sources.read_model, self._tenant
-        try:
-            found = list(await read_model.active(tenant))
-            for kind in ("permission", "question"):
-                asks = await read_model.asks(tenant, kind, directory=None)
-                found += [ask["sessionID"] for ask in asks]
-        except ReadsUnavailable:
-            log.info(
-                "reads are not available: a terminal client is told only what this process knows"
-            )
-            return []
-        return [Address(tenant, id_) for id_ in dict.fromkeys(found)][:CAUGHT_UP_MAX]
+    async def _repeat(self, at: Address) -> None:
+        """Tell what a lost broadcast kept from the hub, and then the turn that has ended."""
+        self._tell(await self.sessions.refresh(at))
+        session = self.sessions.peek(at)
+        if session is None or session.profile is None or status_of(session) != IDLE:
+            return
+        self._settle(at, session)
+        found = snapshot(self.sessions.view(at, session), whole=True)
+        for client in tuple(self._clients):
+            if client.is_global:
+                self._tell_one(client, session, found)
+
+    async def _wait_for(self, item: _Load) -> None:
+        await self.life.put(item)
+        await asyncio.wait({item.done, self.life.working}, return_when=asyncio.FIRST_COMPLETED)
 
     def _tell(self, told: Told | None) -> None:
         if told is None or not told.events:
@@ -173,11 +197,15 @@ class ViewHub:
                     )
                 client.member.offer(encoded[client.is_global])
 
-    def _tell_one(self, client: ViewClient, session: Session, found: Iterable[Json]) -> None:
+    def _tell_one(self, client: ViewClient, session: Session, found: Iterable[Json]) -> int:
+        """Tell one client, and say how many bytes that took."""
         assert session.profile is not None, "only a created session is told"
         directory = session.profile.location.directory
-        if client.sees(directory):
-            client.member.offer(encode_frames(found, directory, is_global=client.is_global))
+        if not client.sees(directory):
+            return 0
+        frame = encode_frames(found, directory, is_global=client.is_global)
+        client.member.offer(frame)
+        return len(frame)
 
     def _settle(self, at: Address, session: Session) -> None:
         for wait in tuple(self._waits):

@@ -49,6 +49,8 @@ RECONNECT_S: Final = 1.0
 MESSAGE_PAGE_BYTES: Final = 8 * 1024 * 1024
 # A directory with at least every second ask fills a list from so many asks.
 NEAR_ASKS: Final = 2 * ASKS_MAX
+# So many sessions with the newest finished steps are looked at for each one that changed lately.
+RECENT_CANDIDATES: Final = 8
 _SEQ_MAX: Final = 2**63 - 1
 _NOT_MIGRATED: Final = (
     psycopg.errors.UndefinedTable,
@@ -153,6 +155,13 @@ class PostgresReadModel:
 
     async def active(self, tenant: TenantId) -> Sequence[SessionId]:
         return [row["session_id"] for row in await self._fetch_all("active", {"tenant": tenant})]
+
+    async def recent_sessions(
+        self, tenant: TenantId, *, since: int, limit: int
+    ) -> Sequence[SessionId]:
+        candidates = limit * RECENT_CANDIDATES
+        parameters = {"tenant": tenant, "since": since, "limit": limit, "candidates": candidates}
+        return [row["session_id"] for row in await self._fetch_all("recent_sessions", parameters)]
 
     async def message(self, at: Address, message_id: MessageId) -> Message | None:
         row = await self._fetch_one("message", {**_session_key(at), "message_id": message_id})

@@ -153,6 +153,12 @@ class ReadModel(Protocol):
         """The sessions that a runner owns now, or takes next because somebody prompted them."""
         ...
 
+    async def recent_sessions(
+        self, tenant: TenantId, *, since: int, limit: int
+    ) -> Sequence[SessionId]:
+        """The sessions with an event since a time, the newest one first. Archived ones are left out."""
+        ...
+
     async def message(self, at: Address, message_id: MessageId) -> Message | None:
         """One message of this session. A message of another session is not found."""
         ...

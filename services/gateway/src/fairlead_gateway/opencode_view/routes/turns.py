@@ -132,7 +132,10 @@ class TurnRoutes:
             return _answer(request, await wait.until_rest(receipt.admitted_seq))
 
     async def _abort(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:
+        """Stop the work. A client that stops a session at rest has missed the end of its turn."""
         await send_session_command(request, "session.interrupt", _session_command(request))
+        if (hub := self._hubs.peek(request.tenant)) is not None:
+            await hub.repeat(request.at)
         return json_answer(body=True)
 
     async def _compact(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:

@@ -76,7 +76,8 @@ def changes(before: Session | None, after: View, *, is_met: bool = False) -> lis
 def snapshot(view: View, *, whole: bool) -> list[Json]:
     """What a client that comes in the middle must know: the newest turn, the asks, and the status.
 
-    Without `whole` only the newest turn: what a client needs that prints everything it gets.
+    Without `whole` what a client needs that prints everything it gets: the newest turn with its failure.
+    A terminal shows the failure in its message, and would show it once more.
     """
     session, setting = view.session, view.setting()
     if session.profile is None:
@@ -86,7 +87,7 @@ def snapshot(view: View, *, whole: bool) -> list[Json]:
     begin = max((at for at, one in enumerate(shown) if _is_prompt(one.message)), default=0)
     for one in shown[begin:]:
         for viewed in view_message(one.message, setting, parent=one.parent):
-            found += _whole(viewed)
+            found += _tell_all(viewed) if whole else _whole(viewed)
     found += changed_asks(None, session)
     if whole and session.todos:
         found.append(tell_todos(session))
@@ -170,10 +171,14 @@ def _same_messages(before: Session, after: Session) -> bool:
 
 
 def _whole(viewed: ViewedMessage) -> Iterator[Json]:
+    yield from _tell_all(viewed)
+    yield from _failure(viewed)
+
+
+def _tell_all(viewed: ViewedMessage) -> Iterator[Json]:
     yield _tell_message(viewed)
     for part in viewed.parts:
         yield _tell_part(viewed, part)
-    yield from _failure(viewed)
 
 
 def _difference(old: ViewedMessage, new: ViewedMessage) -> Iterator[Json]:
