@@ -30,6 +30,7 @@ from fairlead_schema.events import (
     ToolCalled,
     ToolFailed,
     ToolInputStarted,
+    ToolStarted,
     ToolSucceeded,
 )
 from fairlead_schema.permission import (
@@ -39,7 +40,7 @@ from fairlead_schema.permission import (
     Reply,
     SavedPermission,
 )
-from fairlead_schema.tools.content import Executor, TextContent
+from fairlead_schema.tools.content import DECLINED, Executor, TextContent
 from fairlead_session.calls.lifecycle import Begin, NotOpen, WaitsForPerson, begin
 from fairlead_session.execution import recovery
 from fairlead_session.fold.asks import ANSWERS_MAX
@@ -308,6 +309,30 @@ def test_nothing_of_the_step_is_left_open_by_a_decline() -> None:
     assert [event.type for event in settled] == ["tool.failed", "step.failed"]
     assert isinstance(settled[0], ToolFailed)
     assert settled[0].error.message == recovery.INTERRUPTED_TOOL
+    assert settled[0].error.code == DECLINED
+
+
+def test_only_what_had_not_begun_is_declined() -> None:
+    """A call that runs is interrupted: it may have changed something."""
+    begun = ToolStarted(
+        assistant_message_id="msg_a", call_id="call_2", worker="wkr_1", generation=1
+    )
+    running = then(session("call_1", "call_2"), begun)
+    waiting = ask(running)
+
+    declined = then(waiting, *events(permission_reply(waiting, "reject")))
+    failed = [one for one in recovery.stop_open_work(declined) if isinstance(one, ToolFailed)]
+
+    assert {one.call_id: one.error.code for one in failed} == {"call_1": DECLINED, "call_2": None}
+
+
+def test_an_interrupt_declines_nothing() -> None:
+    interrupted = then(ask(session()), InterruptRequested())
+
+    (failed, *_) = recovery.stop_open_work(interrupted)[1:]
+
+    assert isinstance(failed, ToolFailed)
+    assert failed.error.code is None
 
 
 def test_an_interrupt_leaves_no_request_behind() -> None:

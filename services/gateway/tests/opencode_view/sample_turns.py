@@ -99,11 +99,11 @@ def _call(name: str, given: dict[str, object]) -> tuple[SessionEvent, ...]:
     return (_step("msg_2"), start, ended, called)
 
 
-def _failed(message: str) -> ToolFailed:
+def _failed(message: str, code: str | None = None) -> ToolFailed:
     return ToolFailed(
         assistant_message_id="msg_2",
         call_id="call_1",
-        error=ErrorInfo(message=message),
+        error=ErrorInfo(message=message, code=code),
         provider=LOCAL,
     )
 
@@ -154,7 +154,11 @@ DECLINED: Final[Commits] = (
         PermissionReplied(request_id="per_1", reply="reject"),
         InterruptRequested(declined="bash was declined"),
     ),
-    (_failed("Tool execution interrupted"), _end("msg_2", "tool-calls"), _release("declined")),
+    (
+        _failed("Tool execution interrupted", "declined"),
+        _end("msg_2", "tool-calls"),
+        _release("declined"),
+    ),
 )
 QUESTION: Final[Commits] = (
     *TEXT[:3],
@@ -170,7 +174,11 @@ QUESTION: Final[Commits] = (
         ),
     ),
     (QuestionRejected(request_id="que_1"), InterruptRequested(declined="it was dismissed")),
-    (_failed("Tool execution interrupted"), _end("msg_2", "tool-calls"), _release("declined")),
+    (
+        _failed("Tool execution interrupted", "declined"),
+        _end("msg_2", "tool-calls"),
+        _release("declined"),
+    ),
 )
 INTERRUPTED: Final[Commits] = (
     *TEXT[:4],

@@ -48,13 +48,17 @@ class FileContent(Model):
 ToolContent: TypeAlias = Annotated[TextContent | FileContent, Field(discriminator="type")]
 
 
+DECLINED: Final = "declined"
+"""The code of a call that did not run because a person said no."""
+
+
 class ErrorInfo(Model):
     """Why a step or a call failed, as text for the model and for people."""
 
     type: Literal["unknown"] = "unknown"
     message: str
     code: str | None = None
-    """Why a provider's turn failed, as a word for programs: the kind of the failure."""
+    """Why, as a word for programs: the kind of a provider's failure, or that a person declined a call."""
     outcome: Literal["unknown"] | None = None
     """`unknown`: nobody knows whether the call had its effect, or how far the provider's turn came."""
 

@@ -19,7 +19,9 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import QuestionId
 from fairlead_schema.message import AssistantMessage, ReasoningBlock, ToolBlock
 from fairlead_schema.permission import QuestionInfo, QuestionOption, QuestionRequest
-from fairlead_schema.tools.content import ErrorInfo, Executor
+from fairlead_schema.tools.content import DECLINED, ErrorInfo, Executor
+from fairlead_session.fold.calls import find_call
+from fairlead_session.frozen import replace_fields
 from fairlead_session.people.pending import close_asks
 from fairlead_session.state.calls import UnsettledCall, may_have_effect
 from fairlead_session.state.session import Session
@@ -69,7 +71,10 @@ def stop_open_work(session: Session) -> tuple[SessionEvent, ...]:
 
     A stream that is complete still ends its step as it said.
     """
-    return (*close_asks(session), *_interrupt_open_work(session))
+    stopped = _interrupt_open_work(session)
+    if session.execution.declined is not None:
+        stopped = tuple(_mark_declined(session, event) for event in stopped)
+    return (*close_asks(session), *stopped)
 
 
 def close_message(
@@ -185,6 +190,16 @@ def _interrupt_open_work(session: Session) -> tuple[SessionEvent, ...]:
         return (*closed, *end_step(attempt))
     error = ErrorInfo(message=INTERRUPTED_TURN)
     return (*closed, StepFailed(assistant_message_id=assistant.id, error=error))
+
+
+def _mark_declined(session: Session, event: SessionEvent) -> SessionEvent:
+    """A call that nobody had begun did not run because of the decline. Others were interrupted."""
+    if not isinstance(event, ToolFailed):
+        return event
+    call = find_call(session, event.assistant_message_id, event.call_id)
+    if call is None or call.worker is not None:
+        return event
+    return replace_fields(event, error=replace_fields(event.error, code=DECLINED))
 
 
 def _open_calls(assistant: AssistantMessage) -> tuple[ToolBlock, ...]:

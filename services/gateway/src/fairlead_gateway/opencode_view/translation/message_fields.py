@@ -29,8 +29,6 @@ class Setting:
     directory: str
     agent: str
     model: ModelRef
-    declined: bool = False
-    """A person has stopped the newest turn by saying no."""
     texts: Mapping[TextKey, str] = field(default_factory=dict)
     """What open texts say so far."""
 

@@ -18,7 +18,7 @@ from fairlead_gateway.opencode_view.translation.message_fields import (
     user_info,
 )
 from fairlead_gateway.opencode_view.translation.paired_messages import view_compaction, view_shell
-from fairlead_gateway.opencode_view.translation.tool_part import tool_part
+from fairlead_gateway.opencode_view.translation.tool_part import is_declined, tool_part
 from fairlead_schema.catalog import Tokens
 from fairlead_schema.message import (
     AssistantMessage,
@@ -99,7 +99,7 @@ def _assistant(message: AssistantMessage, setting: Setting, parent: str | None) 
         info["time"]["completed"] = message.time.completed
     if message.finish is not None:
         info["finish"] = message.finish
-    if (error := _error(message, setting)) is not None:
+    if (error := _error(message)) is not None:
         info["error"] = error
     parts: list[tuple[int, Json]] = [(STEP_START, {"type": "step-start"})]
     parts += [
@@ -114,7 +114,7 @@ def _block(message: AssistantMessage, block: Content, setting: Setting) -> Json:
     created, is_over = message.time.created, message.time.completed is not None
     match block:
         case ToolBlock():
-            return tool_part(block, declined=setting.declined)
+            return tool_part(block)
         case TextBlock():
             # The end must not move when the step ends: `run` would print the text again.
             end = {"end": created} if block.text or is_over else {}
@@ -129,19 +129,20 @@ def _block(message: AssistantMessage, block: Content, setting: Setting) -> Json:
             return {"type": "reasoning", "text": text, "time": {"start": start, **ended}}
 
 
-def _error(message: AssistantMessage, setting: Setting) -> Json | None:
+def _error(message: AssistantMessage) -> Json | None:
+    """Why the message ended. The stop after a decline is no interrupt: the call says what happened."""
     if message.error is not None:
         if message.error.message == INTERRUPTED_TURN:
             return ABORTED
         return {"name": "UnknownError", "data": {"message": message.error.message}}
+    if message.time.completed is None:
+        return None
+    calls = [block for block in message.content if isinstance(block, ToolBlock)]
     stopped = any(
-        isinstance(block, ToolBlock)
-        and isinstance(block.state, FailedCall)
-        and block.state.error.message == INTERRUPTED_TOOL
-        for block in message.content
+        isinstance(call.state, FailedCall) and call.state.error.message == INTERRUPTED_TOOL
+        for call in calls
     )
-    is_over = message.time.completed is not None
-    return ABORTED if stopped and is_over and not setting.declined else None
+    return ABORTED if stopped and not any(map(is_declined, calls)) else None
 
 
 def _step_finish(message: AssistantMessage, tokens: Tokens) -> Json:

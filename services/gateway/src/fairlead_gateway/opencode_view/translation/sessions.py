@@ -56,13 +56,11 @@ def setting_of(
 ) -> Setting:
     """What the messages of a folded session have in common."""
     described = with_defaults(info(session))
-    execution = session.execution
     return Setting(
         session_id=session.id,
         directory=described.location.directory,
         agent=described.agent or "build",
         model=described.model or _NO_MODEL,
-        declined=execution.declined is not None or execution.rested == "declined",
         texts=texts,
     )
 

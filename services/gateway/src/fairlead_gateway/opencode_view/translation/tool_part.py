@@ -1,10 +1,11 @@
 """One tool call as the part that the terminal client draws."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from fairlead_schema.message import ToolBlock
 from fairlead_schema.tools.content import (
+    DECLINED,
     CompletedCall,
     FailedCall,
     FileContent,
@@ -13,30 +14,25 @@ from fairlead_schema.tools.content import (
     TextContent,
     ToolContent,
 )
-from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 
 Json: TypeAlias = dict[str, Any]
-Decline: TypeAlias = Literal["permission", "question"]
-
 _WITH_FILE_PATH: Final = frozenset({"read", "write", "edit"})
-DECLINED: Final[Mapping[Decline, str]] = {
-    "permission": "The user rejected permission to use this tool",
-    "question": "The user dismissed this question",
-}
+_REJECTED: Final = "The user rejected permission to use this tool"
+_DISMISSED: Final = "The user dismissed this question"
 """The client strikes a call with one of these texts through, instead of showing it as a failure."""
 
 
-def tool_part(block: ToolBlock, *, declined: bool) -> Json:
-    """The part without its ids. `declined`: a person stopped the session by saying no."""
-    return {
-        "type": "tool",
-        "tool": block.name,
-        "callID": block.id,
-        "state": _state(block, declined=declined),
-    }
+def tool_part(block: ToolBlock) -> Json:
+    """The part without its ids."""
+    return {"type": "tool", "tool": block.name, "callID": block.id, "state": _state(block)}
 
 
-def _state(block: ToolBlock, *, declined: bool) -> Json:
+def is_declined(block: ToolBlock) -> bool:
+    """Whether a person said no to the call."""
+    return isinstance(block.state, FailedCall) and block.state.error.code == DECLINED
+
+
+def _state(block: ToolBlock) -> Json:
     state, time = block.state, block.time
     start = time.ran or time.created
     match state:
@@ -65,7 +61,7 @@ def _state(block: ToolBlock, *, declined: bool) -> Json:
             return {
                 "status": "error",
                 "input": _input(block.name, state.input),
-                "error": _error(block.name, state.error.message, declined=declined),
+                "error": _error(block, state),
                 "metadata": _metadata(block.name, state.structured, state.content),
                 "time": {"start": start, "end": time.completed or start},
             }
@@ -87,10 +83,10 @@ def _title(name: str, given: Json) -> str:
     return "" if name else name
 
 
-def _error(name: str, message: str, *, declined: bool) -> str:
-    if not declined or message != INTERRUPTED_TOOL:
-        return message
-    return DECLINED["question" if name == "question" else "permission"]
+def _error(block: ToolBlock, state: FailedCall) -> str:
+    if not is_declined(block):
+        return state.error.message
+    return _DISMISSED if block.name == "question" else _REJECTED
 
 
 def _metadata(name: str, structured: Json, content: tuple[ToolContent, ...]) -> Json:
