@@ -214,6 +214,7 @@ configure = pydantic.ConfigDict
 load_editor_protocol()
 from acp import schema
 assert not schema.PromptRequest.__pydantic_complete__
+assert schema.PromptRequest.model_fields["session_id"].description is None
 schema.PromptRequest.model_validate({"sessionId": "a", "prompt": [{"type": "text", "text": "hi"}]})
 assert schema.PromptRequest.__pydantic_complete__
 assert pydantic.ConfigDict is configure
