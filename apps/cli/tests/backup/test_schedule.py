@@ -76,7 +76,6 @@ def test_an_interval_is_for_dated_backups(tmp_path: Path) -> None:
 def test_an_interval_is_a_positive_number(
     tmp_path: Path, hours: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        main(["backup", str(tmp_path), "--dated", "--every", hours])
+    assert main(["backup", str(tmp_path), "--dated", "--every", hours]) == 2
 
     assert f"{hours} is not a number greater than zero" in capsys.readouterr().err

@@ -90,7 +90,7 @@ _fairlead; printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 def test_each_command_has_options_and_a_module() -> None:
-    _parser, parsers = build_parsers(None)
+    _parser, parsers = build_parsers()
     for name, parser in parsers.items():
         configure(name, parser)
         module = COMMANDS[name].module.replace(".", "/")

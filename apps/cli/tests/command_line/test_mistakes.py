@@ -52,16 +52,40 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
         (["schedule", "creat"], "did you mean create?"),
         (["rename", "ses_x", "two", "words"], "put a text with spaces in quotes"),
         (["xyzzy"], "see `fairlead --help`"),
+        (["tail", "ses_x", "--after", "now"], "--after must be a whole number, and 'now' is not"),
+        (["top", "--every", "often"], "--every must be a number, and 'often' is not"),
+        (["--verison"], "did you mean --version?"),
+        (["help", "prmpt"], "did you mean prompt?"),
     ],
 )
 def test_a_misspelt_word_gets_a_suggestion_and_2(
     argv: list[str], meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as exit_info:
-        main(argv)
-
-    assert exit_info.value.code == USAGE
+    assert main(argv) == USAGE
     assert meant in one_line(capsys)
+
+
+def test_a_misspelt_word_is_json_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tail", "--json"]) == USAGE
+
+    error = json.loads(one_line(capsys))["error"]
+    assert error["exit"] == USAGE
+    assert "required: SESSION" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["--json", "sessions"], ["--http", NOWHERE, "sessions"], ["--token=hidden", "sessions"]],
+)
+def test_an_option_before_the_command_gets_its_place(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    option = argv[0].partition("=")[0]
+
+    assert main(argv) == USAGE
+    line = one_line(capsys)
+    assert f"write {option} after the command: fairlead sessions {option}" in line
+    assert "hidden" not in line
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Final, NoReturn, cast
 from typing_extensions import override
 
 from fairlead_cli.command_line.command_table import COMMANDS
-from fairlead_cli.command_line.exit_codes import USAGE
+from fairlead_cli.errors import UsageError
 
 EPILOG: Final = """\
 start here:
@@ -22,6 +22,9 @@ start here:
 
 
 CHOICES_SHOWN_MAX: Final = 6
+NUMBERS: Final = ((int, "a whole number"), (float, "a number"))
+OPTIONS_AS_WORDS: Final = {"help": "--help", "version": "--version"}
+"""What people type as a command, and what it means behind the words that follow."""
 
 
 class CommandLine(argparse.ArgumentParser):
@@ -29,7 +32,7 @@ class CommandLine(argparse.ArgumentParser):
 
     @override
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
+        raise UsageError(f"{message} (see `{self.prog} --help`)")
 
     @override
     def _check_value(self, action: argparse.Action, value: object) -> None:
@@ -42,6 +45,18 @@ class CommandLine(argparse.ArgumentParser):
             text = f"{name} {str(value)!r} is not known{meant}"
             raise argparse.ArgumentError(None, text)
 
+    @override
+    def _get_value(self, action: argparse.Action, arg_string: str) -> object:
+        wanted = next((words for kind, words in NUMBERS if action.type is kind), None)
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            if wanted is None:
+                raise
+            name = "/".join(action.option_strings) or action.dest
+            reason = f"{name} must be {wanted}, and {arg_string!r} is not"
+            raise argparse.ArgumentError(None, reason) from error
+
     @property
     def actions(self) -> "dict[str | None, CommandLine]":
         """The parsers of the actions of a command, by their names."""
@@ -49,11 +64,24 @@ class CommandLine(argparse.ArgumentParser):
         return dict(cast("dict[str | None, CommandLine]", found[0])) if found else {}
 
     def unknown_words(self, words: Sequence[str]) -> NoReturn:
-        """End with the first word that no option takes."""
-        word, known = words[0], self._option_string_actions
+        """Refuse the first word that no option takes. Raises UsageError."""
+        word = words[0]
         if not word.startswith("-"):
             self.error(f"{word!r} is one word too many: put a text with spaces in quotes")
-        self.error(f"no option {word}{_suggest(word.partition('=')[0], known)}")
+        self.error(f"no option {word}{_suggest(word.partition('=')[0], self.options)}")
+
+    @property
+    def options(self) -> Iterable[str]:
+        """Every option of this parser."""
+        return self._option_string_actions
+
+    def misplaced_option(self, option: str, others: Sequence[str]) -> NoReturn:
+        """Refuse an option before the command: each command has its own. Raises UsageError."""
+        command = next((word for word in others if word in COMMANDS), None)
+        if command is None:
+            self.unknown_words([option])
+        name = option.partition("=")[0]
+        self.error(f"write {name} after the command: fairlead {command} {name}")
 
 
 class _Version(argparse.Action):
@@ -75,9 +103,13 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The arguments of one command. What is not understood ends the process with 2."""
-    command_name = next((word for word in arguments if not word.startswith("-")), None)
-    parser, commands = build_parsers(command_name)
+    """The arguments of one command. Raises UsageError. Help and version end the process."""
+    first, others = next(iter(arguments), ""), arguments[1:]
+    if first in OPTIONS_AS_WORDS:
+        return parse([*others, OPTIONS_AS_WORDS[first]])
+    parser, commands = build_parsers(first)
+    if first.startswith("-") and first not in parser.options:
+        parser.misplaced_option(first, others)
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
         chosen = commands[args.command]
@@ -85,7 +117,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def build_parsers(only: str | None) -> tuple[CommandLine, dict[str, CommandLine]]:
+def build_parsers(chosen: str = "") -> tuple[CommandLine, dict[str, CommandLine]]:
     """A parser of all commands, and that of each. Only the chosen command has its options."""
     parser = CommandLine(
         prog="fairlead",
@@ -102,7 +134,7 @@ def build_parsers(only: str | None) -> tuple[CommandLine, dict[str, CommandLine]
         parsers[name] = commands.add_parser(
             name, help=summary, description=description, allow_abbrev=False
         )
-        if name == only:
+        if name == chosen:
             configure(name, parsers[name])
     return parser, parsers
 

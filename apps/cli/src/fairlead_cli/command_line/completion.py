@@ -19,7 +19,7 @@ class CommandWords(NamedTuple):
 
 def command_words() -> dict[str, CommandWords]:
     """The words of every command."""
-    _parser, parsers = build_parsers(None)
+    _parser, parsers = build_parsers()
     for name, parser in parsers.items():
         configure(name, parser)
     return {name: _words(parser) for name, parser in parsers.items()}
