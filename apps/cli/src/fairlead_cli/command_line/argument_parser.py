@@ -118,7 +118,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def build_parsers(chosen: str = "") -> tuple[CommandLine, dict[str, CommandLine]]:
-    """A parser of all commands, and that of each. Only the chosen command has its options."""
+    """A parser of the chosen command with its options, else of all commands without options."""
     parser = CommandLine(
         prog="fairlead",
         description="A durable, distributed session runtime for AI agents.",
@@ -129,7 +129,8 @@ def build_parsers(chosen: str = "") -> tuple[CommandLine, dict[str, CommandLine]
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     parsers = {}
-    for name, (_module, summary) in COMMANDS.items():
+    for name in (chosen,) if chosen in COMMANDS else COMMANDS:
+        summary = COMMANDS[name].summary
         description = f"{summary[0].upper()}{summary[1:]}."
         parsers[name] = commands.add_parser(
             name, help=summary, description=description, allow_abbrev=False
