@@ -60,6 +60,32 @@ def test_an_exhausted_quota_is_not_worth_a_retry() -> None:
     assert (failure.kind, failure.retryable) == ("rate-limit", False)
 
 
+def test_an_account_without_credit_is_no_bad_request() -> None:
+    body = error("Your credit balance is too low to access the Anthropic API.")
+
+    failure = http_failure(400, {}, body)
+
+    assert (failure.kind, failure.retryable) == ("rate-limit", False)
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        (
+            "<!DOCTYPE html>\n<html><head><title>502\n Bad gateway</title>",
+            "a web page, 502 Bad gateway",
+        ),
+        ("<html><body><h1 class='x'>nginx</h1><p>No</p></body></html>", "a web page, nginx"),
+        ("<html><body><p>No</p></body></html>", "HTTP status 502"),
+        ("<error>plain</error>", "<error>plain</error>"),
+    ],
+)
+def test_of_a_web_page_the_title_is_the_message(page: str, message: str) -> None:
+    failure = http_failure(502, {}, page)
+
+    assert (failure.message, failure.body) == (message, page)
+
+
 def test_a_policy_refusal_is_a_content_filter() -> None:
     assert (
         http_failure(400, {}, error("x", code="content_policy_violation")).kind == "content-filter"

@@ -35,9 +35,15 @@ _POLICY = re.compile(
     r"content[_ ](?:policy|filter|management policy)|safety (?:system|policy)|moderation",
     re.IGNORECASE,
 )
-_QUOTA = re.compile(r"insufficient_quota|quota_exceeded|insufficient credits", re.IGNORECASE)
+_QUOTA = re.compile(
+    r"insufficient_quota|quota_exceeded|insufficient credits|credit balance is too low",
+    re.IGNORECASE,
+)
 # Gemini refuses a key with 400, and sends the retry delay in the body instead of a header.
 _BAD_KEY = re.compile(r"API_KEY_INVALID|API key (?:not valid|expired)", re.IGNORECASE)
+# Proxies and wrong addresses answer with a page. Its title is all that a person can use.
+_PAGE = re.compile(r"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_TITLE = re.compile(r"<(title|h1)\b[^>]*>([^<]+)</\1", re.IGNORECASE)
 _STATUS = re.compile(r"[45]\d\d", re.ASCII)
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SECRET = re.compile(r"auth|key|token|secret|credential|signature|cookie|passw", re.IGNORECASE)
@@ -72,7 +78,7 @@ def new_failure(kind: FailureKind, message: str) -> ProviderFailure:
 def http_failure(status: int, headers: Mapping[str, str], body: str) -> ProviderFailure:
     """The failure of an HTTP response without a stream. Header names are lower case."""
     error = _read_error(_parse_json(body))
-    message = error.message or body.strip()[:MESSAGE_LENGTH_MAX] or f"HTTP status {status}"
+    message = error.message or _plain_text(body) or f"HTTP status {status}"
     kind = _classify(status, error, f"{error.message}\n{body}" if error.message else body)
     header_delay_s = retry_after_s(headers)
     return replace(
@@ -160,6 +166,9 @@ def _classify(status: int | None, error: _ErrorDetails, text: str) -> FailureKin
         return "context-overflow"
     if status in {None, 400} and _BAD_KEY.search(text) is not None:
         return "auth"
+    # Anthropic refuses an account without credit with 400.
+    if status == 400 and _QUOTA.search(text) is not None:  # noqa: PLR2004 - a bad request
+        return "rate-limit"
     if status in {None, 400, 403, 422} and _POLICY.search(text) is not None:
         return "content-filter"
     if status is None:
@@ -169,6 +178,14 @@ def _classify(status: int | None, error: _ErrorDetails, text: str) -> FailureKin
     if status >= 500:  # noqa: PLR2004 - the class of server errors
         return "server-error"
     return "invalid-request" if status >= 400 else "unknown"  # noqa: PLR2004 - client errors
+
+
+def _plain_text(body: str) -> str:
+    """A body that is no error object. Of a web page the title, or nothing."""
+    if _PAGE.match(body) is None:
+        return body.strip()[:MESSAGE_LENGTH_MAX]
+    title = _TITLE.search(body)
+    return "" if title is None else f"a web page, {' '.join(title[2].split())}"
 
 
 def _kind_by_text(text: str) -> FailureKind | None:
