@@ -107,6 +107,33 @@ async def test_a_missing_key_promotes_nothing_and_says_so(
     assert "acme: FAIRLEAD_TEST_EMPTY_KEY is not set" in await explain_refusal(world)
 
 
+@pytest.mark.parametrize("key", ["sk-one\nsk-two", "sk-“quoted”", "sk-\x1b[A"])
+async def test_a_key_that_no_header_can_hold_promotes_nothing_and_is_not_shown(
+    key: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-41: a bad copy of a key looks like a key in many terminals."""
+    monkeypatch.setenv("FAIRLEAD_TEST_KEY", key)
+    world.config["provider"]["acme"]["api_key_env"] = "FAIRLEAD_TEST_KEY"
+
+    explanation = await explain_refusal(world)
+
+    assert "acme: FAIRLEAD_TEST_KEY has a character that no key has" in explanation
+    assert "sk-" not in explanation
+
+
+async def test_blanks_around_a_key_do_not_count(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-41: a file of another system ends its lines with a carriage return."""
+    monkeypatch.setenv("FAIRLEAD_TEST_KEY", " sk-secret\r\n")
+    world.config["provider"]["acme"]["api_key_env"] = "FAIRLEAD_TEST_KEY"
+    await world.write(admitted("msg_1"))
+
+    await world.drain()
+
+    assert world.provider.headers[0]["authorization"] == "Bearer sk-secret"
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [(None, "No such file"), (b"\n", "is empty"), (b"\xff\xfe", "is not UTF-8 text")],

@@ -183,20 +183,20 @@ def provider_transport(provider: ProviderConfig) -> Transport:
 def _api_key(provider: ProviderConfig, ref: ModelRef) -> str | None:
     """The key, from the environment or a file. No log line and no event contains it."""
     if provider.api_key_env is not None:
-        key = os.environ.get(provider.api_key_env)
-        if not key:
-            raise ModelNotConfigured(
-                f"provider {ref.provider_id}: {provider.api_key_env} is not set"
-            )
-        return key
-    if provider.api_key_file is not None:
-        key = _read_key(provider.api_key_file, ref)
-        if not key:
-            raise ModelNotConfigured(
-                f"provider {ref.provider_id}: {provider.api_key_file} is empty"
-            )
-        return key
-    return None
+        origin, missing = provider.api_key_env, "is not set"
+        key = os.environ.get(origin, "").strip()
+    elif provider.api_key_file is not None:
+        origin, missing = provider.api_key_file, "is empty"
+        key = _read_key(origin, ref)
+    else:
+        return None
+    if not key:
+        raise ModelNotConfigured(f"provider {ref.provider_id}: {origin} {missing}")
+    if not (key.isascii() and key.isprintable()):
+        raise ModelNotConfigured(
+            f"provider {ref.provider_id}: {origin} has a character that no key has: copy the key again"
+        )
+    return key
 
 
 def _read_key(path: str, ref: ModelRef) -> str:
