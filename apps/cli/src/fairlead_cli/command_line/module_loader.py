@@ -1,6 +1,7 @@
 """Loads modules without what they can do without, and without the collector."""
 
 import gc
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +13,12 @@ def keep_modules(*, without: str | None = None) -> Iterator[None]:
     """Keep what is imported in the block from the collector, now and when the process ends.
 
     They stay, and to look at them again only costs time. The package `without` is not found in
-    the block, unless it is loaded already. Whoever imports it later gets it.
+    the block, unless it is loaded already. Whoever imports it later gets it. Ctrl-C waits for the
+    end of the block: a library that is interrupted while it is loaded raises errors of its own.
     """
     hidden = without if without not in sys.modules else None
     gc.disable()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         if hidden is not None:
             sys.modules[hidden] = None  # type: ignore[assignment] # None: it cannot be imported
@@ -25,6 +28,7 @@ def keep_modules(*, without: str | None = None) -> Iterator[None]:
             del sys.modules[hidden]
         gc.freeze()
         gc.enable()
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def load_http() -> None:
