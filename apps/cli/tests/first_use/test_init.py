@@ -2,16 +2,21 @@
 
 import io
 import re
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
+import httpx
 import pytest
 from typing_extensions import override
 
 from fairlead_cli.__main__ import main
+from fairlead_cli.first_use.call_failure import explain_failure
 from fairlead_cli.first_use.found_provider import FoundProvider
-from fairlead_cli.first_use.trial_call import explain_failure
+from fairlead_llm.failure import new_failure
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.provider.events import FailureKind, ProviderFailure
 from fairlead_service.config.configuration import load
@@ -159,7 +164,7 @@ def test_a_refused_key_is_named_and_nothing_is_written(
 
     line = refusal(capsys, "--yes")
 
-    assert "Anthropic refused the key in ANTHROPIC_API_KEY (401)" in line
+    assert f"Anthropic at {sim} refused the key in ANTHROPIC_API_KEY (401)" in line
     assert "Nothing was written" in line
     assert "wrong-key-1234" not in line
     assert not FILE.exists()
@@ -193,6 +198,8 @@ def test_an_address_that_cannot_be_used_is_refused(
         (["--provider", "openai"], "OpenAI needs a key: set OPENAI_API_KEY"),
         (["--provider", "lmstudio"], "LM Studio does not answer at"),
         (["--model", "claude-sonet-5-5"], "did you mean 'claude-sonnet-5-5'?"),
+        (["--model", "sonnet"], "did you mean 'claude-sonnet-5-5'?"),
+        (["--model", "zzz"], "`fairlead models --all anthropic` lists them"),
     ],
 )
 def test_a_wrong_choice_is_answered_with_the_right_ones(
@@ -220,14 +227,54 @@ def test_a_file_that_exists_stays_unless_it_is_forced(
     assert load(FILE, {}) == load(Path("other.toml"), {})
 
 
-def test_a_file_that_cannot_be_written_is_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("file", ["missing/fairlead.toml", "/proc/fairlead.toml", "/dev/full/x"])
+def test_a_file_that_cannot_be_written_is_said_before_a_call_costs_money(
+    file: str, sim: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    give_key(monkeypatch, sim, "openai")
 
-    line = refusal(capsys, "--no-call", "--config", "missing/fairlead.toml")
+    assert f"{file} cannot be written" in refusal(capsys, "--config", file)
+    assert httpx.get(f"{sim}/sim/calls").json()["total"] == 0
 
-    assert "missing/fairlead.toml cannot be written: No such file" in line
+
+def test_the_provider_of_a_model_needs_no_option_of_its_own(
+    sim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_key(monkeypatch, sim, "anthropic", "openai")
+
+    assert main(["init", "--model", "openai/gpt-5"]) == 0
+    assert load(FILE, {}).default_model == "openai/gpt-5"
+
+
+def test_a_key_that_was_copied_badly_is_named_before_it_is_sent(
+    sim: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_key(monkeypatch, sim, "anthropic", key="sk-one\nsk-two")
+
+    line = refusal(capsys)
+
+    assert "ANTHROPIC_API_KEY has a character that no key has" in line
+    assert "sk-" not in line
+
+
+def test_ctrl_c_while_modules_are_loaded_is_no_defect() -> None:
+    """A library may turn the interrupt into an error of its own, so the interrupt waits."""
+    program = """
+import os, signal, sys
+from fairlead_cli.command_line.module_loader import keep_modules
+try:
+    with keep_modules():
+        os.kill(os.getpid(), signal.SIGINT)
+        print("loaded", flush=True)
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+
+    assert process.stdout.split() == ["loaded", "interrupted"]
 
 
 def test_without_a_terminal_a_choice_must_be_named(
@@ -269,14 +316,54 @@ def test_a_person_who_chooses_nothing_gets_no_file(
     ("kind", "status", "part"),
     [
         ("auth", 401, "refused the key in OPENAI_API_KEY (401): no — check the key"),
-        ("rate-limit", 429, "takes no more calls (429): no — wait a little"),
+        ("rate-limit", 429, "takes no more calls now (429): no — wait a little"),
         ("invalid-request", 404, "refused a call to x (404): no — choose another model"),
         ("network", None, "does not answer at https://api.openai.com/v1: no — check the network"),
+        ("malformed-stream", None, "— check the network, and the address in OPENAI_BASE_URL"),
+        ("unknown", 302, "as a provider does (302): no — check the network, and the address"),
         ("server-error", 500, "failed (500): no — try again"),
     ],
 )
 def test_every_failure_says_what_helps(kind: FailureKind, status: int | None, part: str) -> None:
-    found = FoundProvider(PRESETS["openai"], PRESETS["openai"].base_url)
-    failure = ProviderFailure(kind, "no", status=status)
+    assert part in explained("openai", replace(new_failure(kind, "no"), status=status))
 
-    assert part in explain_failure(failure, found, ModelRef(provider_id="openai", id="x"))
+
+def test_an_account_without_credit_needs_credit_and_no_other_model() -> None:
+    failure = replace(new_failure("rate-limit", "no credit"), retryable=False, status=400)
+
+    line = explained("anthropic", failure)
+
+    assert "— add credit to the account, or choose another provider with --provider" in line
+
+
+def test_another_address_is_named_because_it_may_be_the_mistake() -> None:
+    found = FoundProvider(PRESETS["openai"], "http://127.0.0.1:8080")
+    ref = ModelRef(provider_id="openai", id="x")
+
+    line = explain_failure(new_failure("invalid-request", "no"), found, ref, {})
+
+    assert "OpenAI at http://127.0.0.1:8080 refused a call to x" in line
+    assert "check the address in OPENAI_BASE_URL, or choose another model" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "env", "part"),
+    [
+        ("openai", "", {"HTTPS_PROXY": "http://p"}, "does not use HTTPS_PROXY: set proxy in [prov"),
+        ("openai", "[SSL: CERTIFICATE_VERIFY_FAILED] no", {}, "set ca_file in [provider.openai]"),
+        ("vllm", "", {"HTTPS_PROXY": "http://p"}, "start the server"),
+    ],
+)
+def test_a_network_that_is_not_plain_gets_its_setting(
+    name: str, message: str, env: dict[str, str], part: str
+) -> None:
+    assert part in explained(name, new_failure("network", message), env)
+
+
+def test_a_local_server_that_is_slow_may_load_its_model() -> None:
+    assert "may still load the model" in explained("ollama", new_failure("timeout", "slow"))
+
+
+def explained(name: str, failure: ProviderFailure, env: Mapping[str, str] | None = None) -> str:
+    found = FoundProvider(PRESETS[name], PRESETS[name].base_url)
+    return explain_failure(failure, found, ModelRef(provider_id=name, id="x"), env or {})

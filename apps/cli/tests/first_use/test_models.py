@@ -75,6 +75,16 @@ def test_without_a_file_every_key_counts(
     assert {name.split("/")[0] for name in listed(capsys)} == {"openai", "gemini"}
 
 
+def test_without_a_file_a_local_server_counts_too(
+    serve_models: Callable[[object], str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("OLLAMA_BASE_URL", serve_models({"data": [{"id": "qwen3:8b"}]}))
+
+    assert listed(capsys).keys() == {"ollama/qwen3:8b"}
+
+
 def test_a_local_server_is_asked_for_its_models(
     place: Path,
     serve_models: Callable[[object], str],
@@ -106,7 +116,7 @@ def test_a_table_is_for_people_and_names_what_is_missing(
 @pytest.mark.parametrize(
     ("text", "argv", "reason"),
     [
-        (None, [], "`fairlead init` finds one"),
+        (None, [], "`fairlead init` says what it looks for"),
         ("[provider.openai]", ["nonsense"], "no model fits 'nonsense'; --all lists"),
         ("[provider", [], "not valid TOML"),
         ("[provider.opnai]", [], "did you mean 'openai'?"),

@@ -50,10 +50,8 @@ def _models(found: FoundProvider, model: str) -> str:
 def _provider(found: FoundProvider) -> str:
     preset = found.preset
     address = f"base_url = {_quote(found.base_url)}\n"
-    is_usual = found.base_url == preset.base_url
-    return (
-        f"[provider.{preset.name}]\npreset = {_quote(preset.name)}\n{'' if is_usual else address}"
-    )
+    head = f"[provider.{preset.name}]\npreset = {_quote(preset.name)}\n"
+    return head + ("" if found.is_at_usual_address else address)
 
 
 def _section(found: FoundProvider, model: str) -> str:

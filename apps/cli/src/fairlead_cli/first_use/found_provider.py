@@ -31,6 +31,11 @@ class FoundProvider:
         return self.preset.default or next(able, None)
 
     @property
+    def is_at_usual_address(self) -> bool:
+        """Whether the address is that of the preset, and no variable names another one."""
+        return self.base_url == self.preset.base_url
+
+    @property
     def origin(self) -> str:
         """Where the provider was found, for people."""
         return f"the key in {self.preset.key_env}" if self.preset.key_env else self.base_url

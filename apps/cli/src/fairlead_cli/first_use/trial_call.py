@@ -1,11 +1,13 @@
 """One small call to a model, to see that address, key and model fit together."""
 
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
+from fairlead_cli.first_use.call_failure import explain_failure
 from fairlead_cli.first_use.found_provider import FoundProvider
 from fairlead_cli.first_use.trial_answer import TrialAnswer, TrialFailed
 from fairlead_llm.http import stream
@@ -33,7 +35,8 @@ QUESTION: Final = "Reply with one word: hello"
 OUTPUT_TOKENS_MAX: Final = 256
 CONNECT_S: Final = 10.0
 ANSWER_S: Final = 60.0
-MESSAGE_LENGTH_MAX: Final = 300
+# A server on this machine may have to read a large model from its disk first.
+LOADED_ANSWER_S: Final = 300.0
 
 
 async def call_once(config: Config, found: FoundProvider, ref: ModelRef) -> TrialAnswer:
@@ -49,7 +52,8 @@ async def call_once(config: Config, found: FoundProvider, ref: ModelRef) -> Tria
         turns=(UserTurn((TextPart(QUESTION),)),),
         generation=Generation(max_tokens=OUTPUT_TOKENS_MAX),
     )
-    bounded = replace(endpoint, connect_s=CONNECT_S, first_byte_s=ANSWER_S, idle_s=ANSWER_S)
+    answer_s = LOADED_ANSWER_S if found.preset.is_local else ANSWER_S
+    bounded = replace(endpoint, connect_s=CONNECT_S, first_byte_s=answer_s, idle_s=answer_s)
     start = time.monotonic()
     async with clients(keepalive_max=1) as client_for:
         client = client_for(provider_transport(provider))
@@ -71,29 +75,7 @@ async def _read(
             case StepFinish():
                 usage = event.usage
             case ProviderFailure():
-                raise TrialFailed(explain_failure(event, found, ref))
+                raise TrialFailed(explain_failure(event, found, ref, os.environ))
             case _:
                 pass
     return " ".join(text.split()), usage
-
-
-def explain_failure(failure: ProviderFailure, found: FoundProvider, ref: ModelRef) -> str:
-    """What went wrong, and what a person can do, in one sentence."""
-    preset, said = found.preset, " ".join(failure.message.split())[:MESSAGE_LENGTH_MAX]
-    status = f" ({failure.status})" if failure.status else ""
-    match failure.kind:
-        case "auth" if preset.key_env:
-            what = f"{preset.label} refused the key in {preset.key_env}{status}: {said}"
-            mend = "check the key, or choose another provider with --provider"
-        case "network" | "timeout" if failure.status is None:
-            what = f"{preset.label} does not answer at {found.base_url}: {said}"
-            mend = "start the server" if preset.is_local else "check the network and the address"
-        case "rate-limit":
-            what = f"{preset.label} takes no more calls{status}: {said}"
-            mend = "wait a little, or check the credit of the account"
-        case "invalid-request" | "context-overflow" | "content-filter":
-            what = f"{preset.label} refused a call to {ref.id}{status}: {said}"
-            mend = f"choose another model with --model; `fairlead models --all {preset.name}`"
-        case _:
-            what, mend = f"{preset.label} failed{status}: {said}", "try again in a moment"
-    return f"{what} — {mend}"

@@ -77,7 +77,12 @@ def models(parser: argparse.ArgumentParser) -> None:
     add("filter", nargs="?", default="", metavar="TEXT", help="only names with this text")
     add("--all", action="store_true", help="also models that the file does not name")
     add_json(parser, "one model per line")
-    add("--config", type=Path, metavar="FILE", help="default: ./fairlead.toml, else found keys")
+    add(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="default: ./fairlead.toml, else keys and local servers that are found",
+    )
 
 
 def token(parser: argparse.ArgumentParser) -> None:

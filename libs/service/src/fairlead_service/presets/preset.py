@@ -112,6 +112,8 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType({preset.name: preset for
 
 
 def suggest(name: str, names: Mapping[str, object] | tuple[str, ...]) -> str:
-    """A question such as `; did you mean 'anthropic'?`, or nothing."""
+    """A question such as `; did you mean 'anthropic'?`, or nothing. The newest name is the last."""
     close = get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    longer = [each for each in names if name and name.lower() in each.lower()]
+    meant = close or longer[-1:]
+    return f"; did you mean {meant[0]!r}?" if meant else ""

@@ -6,6 +6,7 @@ import os
 import sys
 import tomllib
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 from rich.markup import escape
@@ -25,6 +26,7 @@ from fairlead_service.presets.preset import PRESETS, suggest
 from fairlead_service.presets.preset_tables import model_table, suggest_model
 
 ANSWERS_MAX: Final = 3
+MODELS_SHOWN_MAX: Final = 5
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(
             f"{file} exists already: --force replaces it, --config FILE writes another file"
         )
+    _check_place(file)
     load_http()
     found = choose_provider(args, (*find_keys(os.environ), *find_servers(os.environ)))
     model = choose_model(found, args.model)
@@ -42,8 +45,10 @@ def run(args: argparse.Namespace) -> int:
     text = commented_text(found, model)
     config = Config.model_validate(tomllib.loads(text))
     ref = ModelRef(provider_id=found.preset.name, id=model)
-    answer = None if args.no_call else _try(config, found, ref)
-    if answer is not None:
+    answer = None
+    if not args.no_call:
+        stderr_console().print(f"asking {model} for one word", style="dim", markup=False)
+        answer = _try(config, found, ref)
         out.print(f"[dim]asked[/]  {escape(model)}: {_answer_line(answer)}", soft_wrap=True)
     _write(file, text)
     out.print(f"[dim]wrote[/]  {escape(str(file))}", soft_wrap=True)
@@ -58,9 +63,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def choose_provider(args: argparse.Namespace, found: tuple[FoundProvider, ...]) -> FoundProvider:
-    """The provider of the option, else the only one, else the one that the person chooses."""
+    """The provider that an option names, else the only one, else the one that the person chooses."""
     if args.provider is not None:
         return _named_provider(args.provider, found)
+    of_model = (args.model or "").partition("/")[0]
+    for each in found:
+        if each.preset.name == of_model:
+            return each
     if not found:
         keys = ", ".join(preset.key_env for preset in PRESETS.values() if preset.key_env)
         servers = ", ".join(preset.label for preset in PRESETS.values() if preset.is_local)
@@ -88,7 +97,13 @@ def choose_model(found: FoundProvider, wanted: str | None) -> str:
     known = name in served if preset.is_local else model_table(preset, name) is not None
     if not known:
         meant = suggest_model(None if preset.is_local else preset.name, name, served)
-        raise UsageError(f"{preset.label} has no model {name!r} that is known here{meant}")
+        others = ", ".join(served[:MODELS_SHOWN_MAX])
+        listed = (
+            f"it has {others}" if others else f"`fairlead models --all {preset.name}` lists them"
+        )
+        raise UsageError(
+            f"{preset.label} has no model {name!r} that is known here{meant or f'; {listed}'}"
+        )
     return name
 
 
@@ -140,8 +155,23 @@ def _answer_line(answer: TrialAnswer) -> str:
     return f"{said} in {answer.took_s:.1f} s for ${answer.cost:.6f} ({counts})"
 
 
+def _check_place(file: Path) -> None:
+    """Refuse a file that cannot be written, before a call costs money. Raises CommandError."""
+    try:
+        with file.open("ab") if file.exists() else TemporaryFile(dir=file.parent):
+            pass
+    except OSError as error:
+        raise _unwritable(file, error) from error
+
+
 def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text)
     except OSError as error:
-        raise CommandError(f"{file} cannot be written: {error.strerror}") from error
+        raise _unwritable(file, error) from error
+
+
+def _unwritable(file: Path, error: OSError) -> CommandError:
+    return CommandError(
+        f"{file} cannot be written: {error.strerror} (--config FILE names another place)"
+    )

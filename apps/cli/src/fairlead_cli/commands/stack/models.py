@@ -13,7 +13,7 @@ from rich.markup import escape
 from fairlead_cli.errors import CommandError
 from fairlead_cli.first_use.config_text import generated_text
 from fairlead_cli.first_use.found_provider import find_keys
-from fairlead_cli.first_use.local_servers import list_models
+from fairlead_cli.first_use.local_servers import find_servers, list_models
 from fairlead_cli.json_output import print_json_lines
 from fairlead_cli.terminal import stderr_console, stdout_console, table
 from fairlead_service.config.configuration import Config, load
@@ -107,17 +107,17 @@ def _source(provider: ProviderConfig, id_: str, model: ModelConfig) -> str:
 
 
 def _load(file: Path | None) -> Config:
-    """The configuration of the option, the variable or this directory, else of the keys found."""
+    """The configuration of the option, the variable or this directory, else of what is found here."""
     if file is None and not os.environ.get("FAIRLEAD_CONFIG") and FILE.is_file():
         file = FILE
     config = load(file, os.environ)
     if config.provider:
         return config
-    found = find_keys(os.environ)
+    found = (*find_keys(os.environ), *find_servers(os.environ))
     if not found:
         raise CommandError(
-            "no provider is configured and no key is set: `fairlead init` finds one, and"
-            " `fairlead up --sim` needs none"
+            "no provider is configured, no key is set, and no local model server answers:"
+            " `fairlead init` says what it looks for, and `fairlead up --sim` needs none"
         )
     providers: dict[str, object] = {}
     for each in found:

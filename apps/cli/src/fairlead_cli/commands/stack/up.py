@@ -38,11 +38,12 @@ def describe_choice(found: tuple[FoundProvider, ...]) -> str:
     """What a stack without a file uses, and how to choose otherwise."""
     if not found:
         return (
-            "no fairlead.toml and no key of a provider here: using the simulated provider (--sim)"
+            "no fairlead.toml and no key of a provider here: using the simulated provider (--sim);"
+            " `fairlead init` also finds model servers of this machine"
         )
     first, *others = found
     preset = first.preset
-    at = "" if first.base_url == preset.base_url else f" at {first.base_url}"
+    at = "" if first.is_at_usual_address else f" at {first.base_url}"
     more = "".join(f", {other.preset.key_env} is set too" for other in others)
     return (
         f"no fairlead.toml here: using {preset.name}/{preset.default}{at} with the key in"
