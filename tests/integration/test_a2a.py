@@ -227,7 +227,8 @@ async def test_the_tasks_of_a_context_are_listed_page_by_page(other: OtherAgent)
     assert not rest.tasks[0].artifacts
     assert [task.id for task in failures.tasks] == [failed.id]
     assert added.status.timestamp.ToMilliseconds() > first.status.timestamp.ToMilliseconds()
-    for wrong, size in (("", 5), ("ses_unknown", 5), (context, 500)):
+    assert (await other.page("ses_unknown")).total_size == 0
+    for wrong, size in (("", 5), (context, 500)):
         with pytest.raises(InvalidParamsError):
             await other.page(wrong, page_size=size)
 
@@ -254,6 +255,10 @@ async def test_the_card_is_public_and_names_agents_only_to_callers(
     assert "build" in {skill.id for skill in known.skills}
     assert (up.up.token or "none") not in card.text
     assert {one["url"] for one in card.json()["supportedInterfaces"]} == {f"{up.up.http}/a2a"}
+    again = await up.http.get(
+        "/.well-known/agent-card.json", headers={"if-none-match": card.headers["etag"]}
+    )
+    assert (again.status_code, again.content) == (304, b"")
     behind = await up.http.get(
         "/.well-known/agent-card.json", headers={"x-forwarded-proto": "https"}
     )
@@ -263,7 +268,7 @@ async def test_the_card_is_public_and_names_agents_only_to_callers(
 async def test_bad_requests_are_answered_with_errors_of_the_protocol(
     up: Stack, other: OtherAgent
 ) -> None:
-    mine = await other.send('[[sim: answer="mine"]] hi')
+    mine = await other.send('[[sim: answer="mine"]] hi', id_="mine")
 
     async def code(body: bytes, **headers: str) -> int:
         given = {"content-type": "application/json", **headers}
@@ -299,7 +304,7 @@ async def test_bad_requests_are_answered_with_errors_of_the_protocol(
         with pytest.raises(InvalidParamsError):
             await stranger.send("hi", context=mine.context_id)
     with pytest.raises(A2AError):
-        await other.send('[[sim: answer="x"]] other text', id_="same")
+        await other.send('[[sim: answer="x"]] other text', id_="mine")
 
 
 async def test_a_request_without_a_key_is_refused_by_http(up: Stack) -> None:

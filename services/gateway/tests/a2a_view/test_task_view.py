@@ -233,8 +233,10 @@ def test_a_method_has_one_version_and_an_unknown_one_is_refused() -> None:
     assert version_of("SendMessage", "1.0") is VERSION_1
     assert version_of("message/send", None) is VERSION_03
     assert version_of("nonsense", None) is None
-    with pytest.raises(VersionNotSupportedError):
-        version_of("SendMessage", "2.0")
+    assert version_of("SendMessage", "1.0.7") is version_of("SendMessage", "") is VERSION_1
+    for unknown in ("2.0", "1.1", "0.2", "x"):
+        with pytest.raises(VersionNotSupportedError):
+            version_of("SendMessage", unknown)
 
 
 @pytest.mark.parametrize(

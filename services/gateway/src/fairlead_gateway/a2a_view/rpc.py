@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from hashlib import sha256
 from importlib.metadata import version
 from typing import Any, Final, TypeAlias
 
@@ -63,6 +64,7 @@ _CALLERS_MISTAKE: Final = (
     SessionNotFound,
 )
 _VERSION: Final = "a2a-version"
+CARD_LIFE_S: Final = 300
 
 
 async def serve(request: RpcRequest) -> Response:
@@ -80,8 +82,13 @@ async def serve(request: RpcRequest) -> Response:
 
 
 def card_answer(request: RpcRequest) -> Response:
-    """The public card: what anybody may know."""
-    return Response(orjson.dumps(_card(request, is_known=False)), media_type=JSON)
+    """The public card: what anybody may know. It changes with a release alone."""
+    body = orjson.dumps(_card(request, is_known=False))
+    etag = f'"{sha256(body).hexdigest()[:32]}"'
+    headers = {"cache-control": f"max-age={CARD_LIFE_S}", "etag": etag, "vary": "x-forwarded-proto"}
+    if request.http.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=JSON, headers=headers)
 
 
 async def _call(

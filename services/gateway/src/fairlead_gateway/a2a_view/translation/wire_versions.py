@@ -120,7 +120,9 @@ VERSION_03: Final = Version03()
 
 def version_of(method: str, header: str | None) -> WireVersion | None:
     """The version of a method; None for a method that neither has. Raises VersionNotSupportedError."""
-    if header is not None and header.partition(".")[0] not in {"0", "1"}:
+    # The third number of a version counts for nobody. Without a version the method tells it.
+    spoken = ".".join((header or "").strip().split(".")[:2])
+    if spoken not in {"", "0.3", "1", "1.0"}:
         raise VersionNotSupportedError(f"Version {header} is not supported: use 1.0 or 0.3")
     if method in Version1.METHODS:
         return VERSION_1
