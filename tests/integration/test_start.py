@@ -41,7 +41,9 @@ async def test_a_service_waits_for_nats_and_then_works(service: str, tmp_path: P
     try:
         async with (
             asyncio.timeout(90),
-            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+            httpx.AsyncClient(
+                base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60
+            ) as client,
         ):
             while not _open(port):
                 await asyncio.sleep(0.05)
@@ -98,7 +100,9 @@ async def test_an_address_with_a_password_is_shown_nowhere(service: str, tmp_pat
     try:
         async with (
             asyncio.timeout(90),
-            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+            httpx.AsyncClient(
+                base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60
+            ) as client,
         ):
             while not _open(port):
                 await asyncio.sleep(0.05)
