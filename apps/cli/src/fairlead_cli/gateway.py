@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
+from fairlead_cli.command_line.gateway_address import address_of
 from fairlead_cli.command_line.module_loader import load_http
 from fairlead_cli.errors import (
     AccessRefused,
@@ -17,7 +18,6 @@ from fairlead_cli.errors import (
     Unreachable,
     Untrusted,
 )
-from fairlead_cli.gateway_address import address_of
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_client.errors import (

@@ -4,9 +4,9 @@ import argparse
 import asyncio
 
 from fairlead_cli.acp.log_lines import log_to_standard_error
+from fairlead_cli.command_line.gateway_address import address_of
 from fairlead_cli.command_line.module_loader import load_editor_protocol
 from fairlead_cli.errors import CommandError
-from fairlead_cli.gateway_address import address_of
 
 
 def run(args: argparse.Namespace) -> int:
