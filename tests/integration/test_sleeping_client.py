@@ -9,12 +9,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shutil import copyfile
 from subprocess import run
 from typing import Any
 
 import pytest
 
 from fairlead_client import ReceivedEvent
+from fairlead_eventlog.grants.tenants import principal_key
+from fairlead_schema.identity.principal import LOCAL
 from fairlead_testing.stack import Stack
 from fairlead_testing.terminal import Terminal
 
@@ -26,10 +29,15 @@ SLOW = "[[sim: chunks=60 delay_ms=50]]"
 FOLLOWER = """
 import asyncio, json, sys
 from pathlib import Path
-from fairlead_client import AsyncFairlead
+from fairlead_client import AsyncFairlead, NatsLogin
 
-async def main(url, token_file, session):
-    async with AsyncFairlead(url, token=Path(token_file), patience_s=90) as fairlead:
+def connect(url, proof):
+    if url.startswith("nats"):
+        return AsyncFairlead.over_nats(NatsLogin(url, nkey_file=proof), patience_s=90)
+    return AsyncFairlead(url, token=proof, patience_s=90)
+
+async def main(url, proof, session):
+    async with connect(url, Path(proof)) as fairlead:
         async for event in fairlead.follow(session, after=0):
             print(json.dumps([event.seq, event.type, event.data]), flush=True)
 
@@ -91,9 +99,9 @@ class Follower:
 
 
 @asynccontextmanager
-async def following(up: Stack, token: Path, session: str) -> AsyncIterator[Follower]:
+async def following(url: str, proof: Path, session: str) -> AsyncIterator[Follower]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", FOLLOWER, up.up.http, str(token), session),
+        *(sys.executable, "-c", FOLLOWER, url, str(proof), session),
         stdout=asyncio.subprocess.PIPE,
         limit=2**20,
     )
@@ -104,27 +112,53 @@ async def following(up: Stack, token: Path, session: str) -> AsyncIterator[Follo
         await process.wait()
 
 
+def begin_proof(up: Stack, transport: str, proof: Path) -> str:
+    """Write what proves the follower, and will not for long. The answer is the address that takes it."""
+    if transport == "nats":
+        copyfile(up.up.nats_keys.seed_file(principal_key(LOCAL)), proof)
+        return up.up.nats
+    proof.write_text(expiring_key(up, 5.0))
+    return up.up.http
+
+
+def renew_proof(up: Stack, transport: str, proof: Path) -> None:
+    """Write what proves the follower from now on. Over NATS nothing else does any more."""
+    if transport == "http":
+        proof.write_text(make_key(up))
+        return
+    keys, name = up.up.nats_keys, principal_key(LOCAL)
+    keys.rotate(name)
+    keys.retire(name)
+    keys.write((LOCAL,))
+    up.up.kill("nats", 0, signal.SIGHUP)
+    copyfile(keys.seed_file(name), proof)
+
+
 @pytest.mark.parametrize(
-    ("sleep_s", "dies"),
+    ("transport", "sleep_s", "dies"),
     [
-        pytest.param(6.0, True, id="the gateway died meanwhile"),
-        pytest.param(60.0, False, id="longer than any silence", marks=pytest.mark.slow),
+        pytest.param("http", 6.0, True, id="the gateway died meanwhile"),
+        pytest.param("nats", 1.0, False, id="its key was revoked meanwhile"),
+        pytest.param("nats", 6.0, True, id="its server died meanwhile", marks=pytest.mark.slow),
+        pytest.param("http", 60.0, False, id="longer than any silence", marks=pytest.mark.slow),
+        pytest.param("nats", 60.0, False, id="longer than any ping", marks=pytest.mark.slow),
     ],
 )
 async def test_a_follower_that_slept_misses_nothing_and_gets_nothing_twice(
-    up: Stack, tmp_path: Path, sleep_s: float, *, dies: bool
+    up: Stack, tmp_path: Path, transport: str, sleep_s: float, *, dies: bool
 ) -> None:
-    """H-30: it wakes with a token that has ended, in the middle of an answer, behind a whole turn."""
-    token = tmp_path / "token"
-    token.write_text(expiring_key(up, 5.0))
+    """H-30: it wakes with a proof that has ended, in the middle of an answer, behind a whole turn."""
+    proof = tmp_path / "proof"
+    url = begin_proof(up, transport, proof)
     session = (await up.client.create()).id
-    async with following(up, token, session) as follower, asyncio.timeout(HANG_S):
+    async with following(url, proof, session) as follower, asyncio.timeout(HANG_S):
+        await follower.take_until("session.created")
         await up.client.prompt(session, SLOW)
         await follower.take_until("text.delta")
         async with asleep(follower.process.pid, sleep_s):
-            token.write_text(make_key(up))
+            renew_proof(up, transport, proof)
             if dies:
-                up.up.kill("gateway", 0, signal.SIGKILL)
+                up.up.kill("nats" if transport == "nats" else "gateway", 0, signal.SIGKILL)
                 await up.up.wait_ready()
             await up.client.ask(session, "While you slept.")
         last = await up.client.ask(session, "And now.")

@@ -83,7 +83,7 @@ async def test_a_command_that_no_message_can_carry_is_refused_and_the_connection
     """NATS would end the connection, with every stream on it."""
     ingest.answers["session.pending"] = {"data": {"inputs": []}}
     async with connect(server, seed) as fairlead:
-        with pytest.raises(PayloadTooLarge, match="upload files first"):
+        with pytest.raises(PayloadTooLarge, match="upload files over HTTP"):
             await fairlead.prompt("ses_a", "Hi", files=["x" * CLIENT_PAYLOAD_BYTES_MAX])
         with pytest.raises(InvalidRequest, match="cannot be sent"):
             await fairlead.prompt("ses_a", "Hi", system="caf\udce9")

@@ -62,3 +62,11 @@ async def test_an_undo_is_staged_and_cleared(gateway: ScriptedGateway) -> None:
         "messageID": "msg_1",
         "files": True,
     }
+
+
+async def test_a_new_title_is_sent_until_somebody_answers(gateway: ScriptedGateway) -> None:
+    gateway.script(SESSION, b"", reply({"data": {}}))
+    async with AsyncFairlead(gateway.url) as fairlead:
+        await fairlead.rename("ses_a", "Rates")
+
+    assert [asked.body for asked in gateway.asked] == [{"title": "Rates"}] * 2

@@ -23,6 +23,7 @@ ROUTES: Final = {
     "session.compact": Route("POST", f"{_SESSION}/compact"),
     "session.agent": Route("POST", f"{_SESSION}/agent"),
     "session.model": Route("POST", f"{_SESSION}/model"),
+    "session.describe": Route("PATCH", _SESSION),
     "session.delete": Route("DELETE", f"{_SESSION}?purge=true"),
     "session.pending": Route("GET", f"{_SESSION}/input"),
     "session.cancel": Route("DELETE", _SESSION + "/input/{messageID}"),

@@ -63,7 +63,7 @@ class AsyncTenantLink:
         if len(body) > CLIENT_PAYLOAD_BYTES_MAX:
             raise PayloadTooLarge(
                 f"The command has {len(body)} bytes, and a message over NATS at most"
-                f" {CLIENT_PAYLOAD_BYTES_MAX}: send less, or upload files first"
+                f" {CLIENT_PAYLOAD_BYTES_MAX}: send less, or upload files over HTTP first"
             )
         nats = await self._connect_within(timeout_s)
         self._count += 1

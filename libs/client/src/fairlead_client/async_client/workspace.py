@@ -82,8 +82,7 @@ class AsyncWorkspace(AsyncSessionAdmin):
 
     async def rename(self, session: AnySession, title: str) -> None:
         """Give a session a title that no model changes."""
-        path = f"/api/session/{session_id_of(session)}"
-        await self._transport.request("PATCH", path, json={"title": title})
+        await self._send("session.describe", session, title=title)
 
     async def children(self, session: AnySession) -> list[SessionInfo]:
         """The sessions of the sub-agents of a session."""

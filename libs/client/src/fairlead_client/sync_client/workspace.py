@@ -79,8 +79,7 @@ class Workspace(SessionAdmin):
 
     def rename(self, session: AnySession, title: str) -> None:
         """Give a session a title that no model changes."""
-        path = f"/api/session/{session_id_of(session)}"
-        self._transport.request("PATCH", path, json={"title": title})
+        self._send("session.describe", session, title=title)
 
     def children(self, session: AnySession) -> list[SessionInfo]:
         """The sessions of the sub-agents of a session."""
