@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import NoRespondersError
+from nats.errors import TimeoutError as NatsTimeout
 
 from fairlead_cli.nats_keys import KeyChanges, write_keys
 from fairlead_eventlog.errors import CredentialsUnusable, LogUnavailable
@@ -85,6 +89,36 @@ async def test_a_revoked_principal_loses_its_connection_at_the_reload(
         await other.client.flush()
         assert other.client.is_connected
     assert not await connects(revoked)
+
+
+async def test_the_requests_of_a_new_tenant_are_served_after_two_reloads(
+    guarded_server: Server, keys: KeyDirectory
+) -> None:
+    """B9: nats-server links the new account to the services with the second reload, and the command says so."""
+    newcomer = Principal("key:2", "newcomer", scopes_of(["viewer"]))
+    async with probe(keys.service_address(guarded_server.url, "ingest")) as ingest:
+
+        async def answer(message: Msg) -> None:
+            await message.respond(b"served")
+
+        await ingest.client.subscribe("fairlead.as.*.*.session.get", cb=answer)
+        said = write_keys(keys.root, KeyChanges(added=("key:2:newcomer:viewer",)))
+        assert any("tenant newcomer: reload a running nats-server twice" in line for line in said)
+        address = keys.principal_address(guarded_server.url, newcomer)
+        guarded_server.reload()
+        await until(address, connected=True)
+        guarded_server.reload()
+        async with asyncio.timeout(TIMEOUT_S), probe(address) as client:
+            while not await is_served(client.client, "fairlead.as.newcomer.key:2.session.get"):
+                await asyncio.sleep(0.05)
+
+
+async def is_served(client: Client, subject: str) -> bool:
+    try:
+        await client.request(subject, b"{}", timeout=1)
+    except (NoRespondersError, NatsTimeout):
+        return False
+    return True
 
 
 def keep_seed(keys: KeyDirectory, name: str, address: NatsAddress) -> NatsAddress:

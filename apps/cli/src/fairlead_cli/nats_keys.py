@@ -1,5 +1,6 @@
 """Writes the keys and grants of NATS into a directory: new ones, changed ones, replaced and revoked."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,9 +8,11 @@ from pathlib import Path
 from fairlead_cli import nats_callout, nats_principals
 from fairlead_cli.errors import UsageError
 from fairlead_cli.nats_callout import CalloutTenants
+from fairlead_cli.nats_principals import PrincipalGrant
 from fairlead_eventlog.grants.callout import CALLOUT, ISSUER
 from fairlead_eventlog.grants.key_directory import KeyDirectory, WrittenKeys
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
+from fairlead_schema.ids import TenantId
 from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules, worker_identity
 
 
@@ -61,9 +64,11 @@ def write_keys(directory: Path, changes: KeyChanges, pools: PoolRules = ONE_POOL
         gone += [CALLOUT, ISSUER]
     for name in gone:
         keys.remove(name)
+    before = _tenants(known, known_callout)
     return [
         *left_out,
         *(f"key {keys.seed_file(name)}: deleted" for name in gone),
+        *_say_new(_tenants(wanted, callout) - before),
         *_say(keys, written, has_callout=callout is not None or known_callout is not None),
     ]
 
@@ -93,3 +98,19 @@ def _say(keys: KeyDirectory, written: WrittenKeys, *, has_callout: bool) -> list
         *(f"key {keys.seed_file(name)}: {exposed}" for name in written.exposed),
         f"{keys.config}: written; include it in the configuration of nats-server and {act}",
     ]
+
+
+def _say_new(tenants: set[TenantId]) -> list[str]:
+    """nats-server 2.15.1 links the requests of a new account to the services with the second reload."""
+    return [
+        f"tenant {tenant}: reload a running nats-server twice, or nobody serves its requests"
+        for tenant in sorted(tenants)
+    ]
+
+
+def _tenants(
+    principals: Mapping[str, PrincipalGrant], callout: CalloutTenants | None
+) -> set[TenantId]:
+    """The tenants that have an account."""
+    of_callout = () if callout is None else callout.tenants
+    return {*of_callout, *(grant.tenant for grant in principals.values())}
