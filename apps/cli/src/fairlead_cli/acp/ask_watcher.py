@@ -1,16 +1,19 @@
 """Watches a session and its sub-agents for what they ask people."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from typing import Final
 
 from fairlead_cli.acp.editor_asks import EditorAsks
 from fairlead_cli.acp.translation.replay import ANSWERED, ASKED, SETTLED, open_asks, open_calls
-from fairlead_client import AsyncFairlead, ReceivedEvent
+from fairlead_client import AsyncFairlead, ClientError, ReceivedEvent
 from fairlead_schema.errors import SessionNotFound
 from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.calls.child_ids import TASK, child_of
+
+log = logging.getLogger(__name__)
 
 CHILD_PAUSE_S: Final = 0.3
 
@@ -49,14 +52,19 @@ class AskWatcher:
         await self._asks.close()
 
     async def _watch(self, child: str) -> None:
-        """A sub-agent may have worked for long, or its session may not be there yet."""
+        """Follow a sub-agent until its call has its result. Its session may not be there yet."""
         while True:
             with suppress(SessionNotFound):
-                stream = self._fairlead.events(child, with_notices=True)
-                past = [event async for event in stream]
-                self.begin(child, past)
-                after = max((event.seq or 0 for event in past), default=0)
-                async with aclosing(self._fairlead.follow(child, after=after)) as events:
-                    async for event in events:
-                        self.take(child, event)
+                try:
+                    await self._follow(child)
+                except ClientError as error:
+                    log.warning("a sub-agent is not followed for a while: %s", error)
             await asyncio.sleep(CHILD_PAUSE_S)
+
+    async def _follow(self, child: str) -> None:
+        past = [event async for event in self._fairlead.events(child, with_notices=True)]
+        self.begin(child, past)
+        after = max((event.seq or 0 for event in past), default=0)
+        async with aclosing(self._fairlead.follow(child, after=after)) as events:
+            async for event in events:
+                self.take(child, event)

@@ -18,7 +18,14 @@ from fairlead_cli.acp.translation.ask_options import (
     reply_of,
 )
 from fairlead_cli.acp.translation.question_forms import form_answers, form_message, question_form
-from fairlead_client import AsyncFairlead, ClientError, ReceivedEvent, Refused
+from fairlead_client import AsyncFairlead, ClientError, ReceivedEvent
+from fairlead_schema.errors import (
+    Conflict,
+    Forbidden,
+    PermissionNotFound,
+    QuestionNotFound,
+    Unauthorized,
+)
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_service.supervise import cancel_and_wait
 
@@ -56,16 +63,17 @@ class EditorAsks:
 
     async def _serve(self, event: ReceivedEvent) -> None:
         # Another client may have been first, or the editor has left: the ask stays in the log.
-        with suppress(Refused, ClientError, ConnectionError):
+        with suppress(PermissionNotFound, QuestionNotFound, Conflict, ConnectionError):
             try:
                 if event.type == "permission.v2.asked":
                     await self._ask_permission(PermissionRequest.model_validate(event.data))
                 else:
                     await self._ask_questions(QuestionRequest.model_validate(event.data))
-            except (RequestError, ValidationError) as refusal:
-                command = "`fairlead asks` shows it, and `fairlead reply` answers it"
+            except (RequestError, ValidationError, ClientError, Forbidden, Unauthorized) as error:
                 log.warning(
-                    "the editor did not answer %s: %s: %s", event.data["id"], command, refusal
+                    "%s has no answer: fairlead reply gives one, or load the session again: %s",
+                    event.data["id"],
+                    error,
                 )
 
     async def _ask_permission(self, request: PermissionRequest) -> None:
