@@ -153,9 +153,13 @@ async def test_a_delivery_that_is_given_up_is_listed_and_can_be_sent_again(
     again = (await up.http.post(f"{path}/{given_up['id']}")).json()["data"]
     assert (again["delivered"], again["status"]) == (False, 302)
     del receiver.answers["/moved"]
+    webhook_path = f"/api/webhook/{made['webhook']['id']}"
+    await up.http.patch(webhook_path, json={"events": ["asked"]})
     again = (await up.http.post(f"{path}/{given_up['id']}")).json()["data"]
     assert again == {"id": given_up["id"], "delivered": True, "status": 200}
     assert {request.delivery for request in receiver.on("/moved")} == {given_up["id"]}
+    # The webhook has chosen other events meanwhile. That changes nothing about this one.
+    assert {request.event["fairleadevent"] for request in receiver.on("/moved")} == {"rested"}
     assert (await up.http.get(path)).json()["data"] == []
     assert (await up.http.post(f"{path}/{given_up['id']}")).status_code == 404
     await remove(up, made)
@@ -259,7 +263,24 @@ async def test_a_webhook_is_invisible_to_other_tenants_and_needs_its_scope(
     assert refused.status_code == 403
     assert "webhook:manage" in refused.json()["message"]
     assert (await status_of(up, made, "active"))["id"] == made["webhook"]["id"]
+    await check_own_events_alone(up, receiver, foreign)
     await remove(up, made)
+
+
+async def check_own_events_alone(up: Stack, receiver: Receiver, foreign: dict[str, str]) -> None:
+    """A webhook gets the events of its tenant, also while another tenant is busy."""
+    body = {"url": f"{receiver.url}/rival", "events": ["rested", "turn-ended"]}
+    made = (await up.http.post("/api/webhook", json=body, headers=foreign)).json()["data"]
+    await up.answer_another_session()
+    session = (await up.http.post("/api/session", json={}, headers=foreign)).json()["data"]["id"]
+    text = {"prompt": {"text": "hello"}}
+    await up.http.post(f"/api/session/{session}/prompt", json=text, headers=foreign)
+    requests = await receiver.until("/rival", 2)
+
+    assert {request.event["source"] for request in requests} == {"/fairlead/rival"}
+    assert {request.event["subject"] for request in requests} == {session}
+    path = f"/api/webhook/{made['webhook']['id']}"
+    assert (await up.http.delete(path, headers=foreign)).status_code == 204
 
 
 async def key_of(up: Stack, roles: list[str], *, tenant: str = "default") -> dict[str, str]:

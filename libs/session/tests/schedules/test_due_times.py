@@ -144,6 +144,26 @@ def test_a_timing_that_cannot_be_used_says_which_field_is_wrong(
     assert refused.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("timezone", "sentence"),
+    [
+        ("Europe/Olso", "unknown time zone: Europe/Olso (did you mean Europe/Oslo?)"),
+        ("europe/berlin", "unknown time zone: europe/berlin (did you mean Europe/Berlin?)"),
+        ("nowhere", "unknown time zone: nowhere"),
+    ],
+)
+def test_a_misspelt_time_zone_gets_the_name_of_the_nearest(timezone: str, sentence: str) -> None:
+    with pytest.raises(TimingInvalid) as refused:
+        check_timing(ScheduleTiming(cron="0 9 * * *", timezone=timezone))
+
+    assert str(refused.value) == sentence
+
+
+def test_a_misspelt_expression_gets_the_names_of_the_fields() -> None:
+    with pytest.raises(TimingInvalid, match=r"minute, hour, day of month.*Bad minute"):
+        check_timing(ScheduleTiming(cron="61 9 * * *"))
+
+
 @given(st.text(max_size=20), st.text(max_size=20), MOMENTS, MOMENTS)
 def test_the_ids_of_a_run_follow_from_its_schedule_and_its_time(
     tenant: str, schedule: str, due: int, other: int

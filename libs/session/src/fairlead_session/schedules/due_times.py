@@ -6,11 +6,16 @@ comes twice is due once; an expression that runs every hour is due in both (as c
 
 from dataclasses import dataclass
 from datetime import datetime
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from difflib import get_close_matches
+from functools import cache
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from cronsim import CronSim, CronSimError
 
 from fairlead_schema.schedules.record import ScheduleTiming
+
+FIELDS: Final = "minute, hour, day of month, month, day of week; seconds may come first"
 
 
 class TimingInvalid(ValueError):
@@ -41,7 +46,8 @@ def check_timing(timing: ScheduleTiming) -> None:
     try:
         simulation = CronSim(timing.cron, datetime(2024, 1, 1, tzinfo=_zone(timing)))
     except CronSimError as error:
-        raise TimingInvalid("cron", f"{timing.cron!r} is no cron expression: {error}") from error
+        text = f"{timing.cron!r} is no cron expression ({FIELDS}): {error}"
+        raise TimingInvalid("cron", text) from error
     if next(simulation, None) is None:
         raise TimingInvalid("cron", f"{timing.cron!r} is never due")
 
@@ -80,7 +86,21 @@ def _zone(timing: ScheduleTiming) -> ZoneInfo:
     try:
         return ZoneInfo(timing.timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise TimingInvalid("timezone", f"unknown time zone: {timing.timezone}") from error
+        text = f"unknown time zone: {timing.timezone}{_suggest_zone(timing.timezone)}"
+        raise TimingInvalid("timezone", text) from error
+
+
+def _suggest_zone(name: str) -> str:
+    """The zone that was probably meant, whatever its letters."""
+    zones = _zones()
+    found = get_close_matches(name.lower(), zones, n=1, cutoff=0.8)
+    return f" (did you mean {zones[found[0]]}?)" if found else ""
+
+
+@cache
+def _zones() -> dict[str, str]:
+    """The zones by their names in small letters. To find all of them takes many reads of the disk."""
+    return {zone.lower(): zone for zone in available_timezones()}
 
 
 def _moment(timing: ScheduleTiming, ms: int) -> datetime:
