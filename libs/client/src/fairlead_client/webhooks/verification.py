@@ -30,21 +30,24 @@ class WebhookDelivery(NamedTuple):
 def verify_webhook(
     secrets: str | Iterable[str],
     headers: Mapping[str, str],
-    body: bytes,
+    body: bytes | str,
     *,
     tolerance_s: float = TOLERANCE_S,
     now_s: float | None = None,
 ) -> WebhookDelivery:
     """The delivery in a request that one of the secrets signed.
 
-    Take the body as it came, before any parser. A request that is older than `tolerance_s`, or of the
-    future, is refused. Raises SignatureInvalid.
+    Take the body as it came, before any parser; a text counts as UTF-8. A request that is older than
+    `tolerance_s`, or of the future, is refused. Raises SignatureInvalid, and ValueError without a secret.
     """
     known = (secrets,) if isinstance(secrets, str) else tuple(secrets)
+    if not known:
+        raise ValueError("no secret is given: nothing could be verified")
+    content = body.encode(errors="replace") if isinstance(body, str) else body
     now = time.time() if now_s is None else now_s
-    id_ = verify(known, headers, body, now_s=now, tolerance_s=tolerance_s)
+    id_ = verify(known, headers, content, now_s=now, tolerance_s=tolerance_s)
     try:
-        event = json.loads(body)
+        event = json.loads(content)
     except ValueError as error:
         raise SignatureInvalid("the body is no JSON") from error
     return WebhookDelivery(id_, event)
