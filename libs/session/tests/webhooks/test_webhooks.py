@@ -47,6 +47,15 @@ def test_a_used_up_budget_is_told_to_those_who_chose_it() -> None:
     assert select_event(["over-budget"], "execution.released", {"reason": "idle"}) is None
 
 
+@given(st.permutations(WEBHOOK_EVENTS))
+def test_the_order_of_the_choices_changes_nothing(chosen: list[WebhookEvent]) -> None:
+    """Whoever waits for used up budgets hears of them, although such a session rests too."""
+    over, idle = {"reason": "over-budget"}, {"reason": "idle"}
+
+    assert select_event(chosen, "execution.released", over) == "over-budget"
+    assert select_event(chosen, "execution.released", idle) == "rested"
+
+
 @given(st.lists(st.sampled_from(WEBHOOK_EVENTS), min_size=1), st.text(), st.text())
 def test_nothing_is_selected_that_is_not_in_the_feed_of_the_webhook(
     chosen: list[WebhookEvent], type_: str, reason: str

@@ -13,6 +13,7 @@ from fairlead_schema.events import (
 from fairlead_schema.webhooks.record import WebhookEvent
 from fairlead_session.execution.rest import REST_RULES
 
+# The narrower of two kinds stands first: a session whose budget is used up rests too.
 _TYPES: Final[Mapping[WebhookEvent, tuple[str, ...]]] = {
     "asked": (PermissionAsked.type, QuestionAsked.type),
     "turn-ended": (StepEnded.type,),
@@ -35,8 +36,10 @@ def feed_types(chosen: Iterable[WebhookEvent]) -> tuple[str, ...]:
 def select_event(
     chosen: Iterable[WebhookEvent], type_: str, data: Mapping[str, Any]
 ) -> WebhookEvent | None:
-    """Why a webhook gets an event: the first of its choices that fits; None if none does."""
-    return next((kind for kind in chosen if _fits(kind, type_, data)), None)
+    """Why a webhook gets an event; None if it does not. Of several choices that fit the narrower one counts."""
+    choices = frozenset(chosen)
+    fitting = (kind for kind in _TYPES if kind in choices and _fits(kind, type_, data))
+    return next(fitting, None)
 
 
 def _fits(kind: WebhookEvent, type_: str, data: Mapping[str, Any]) -> bool:

@@ -68,8 +68,10 @@ class WebhookVerbs:
         envelope = {} if message is None else orjson.loads(message.payload)
         if message is None or envelope["id"] != given_up.event_id:
             raise DeliveryNotFound(command.delivery_id, "the feed does not have its event any more")
-        type_ = message.subject.split(".", 4)[4]
-        kind = select_event((*record.events, *WEBHOOK_EVENTS), type_, envelope["data"])
+        type_, data = message.subject.split(".", 4)[4], envelope["data"]
+        chosen = select_event(record.events, type_, data)
+        # It was given up, so somebody chose it. The webhook may have chosen others since.
+        kind = chosen or select_event(WEBHOOK_EVENTS, type_, data)
         if kind is None:
             raise DeliveryNotFound(command.delivery_id, "no webhook gets its event any more")
         event = cloud_event(subjects.event_address(message.subject), envelope, kind)
