@@ -255,3 +255,17 @@ async def test_what_was_due_during_a_pause_is_not_made_up_for(context: CommandCo
 
     assert resumed.next is not None
     assert resumed.next > before
+
+
+async def test_a_single_time_that_passed_during_a_pause_is_over(context: CommandContext) -> None:
+    """Unless somebody names a time anew, together with the end of the pause or later."""
+    made = await schedules.create(context, TENANT, plan(at=ids.now_ms() + 60_000))
+    await schedules.change(context, TENANT, ChangeSchedule(id=made.id, paused=True))
+    past = ids.now_ms() - 1_000
+    await schedules.change(context, TENANT, ChangeSchedule(id=made.id, at=past))
+
+    resumed = await schedules.change(context, TENANT, ChangeSchedule(id=made.id, paused=False))
+    assert resumed.next is None
+    await schedules.change(context, TENANT, ChangeSchedule(id=made.id, paused=True))
+    again = ChangeSchedule(id=made.id, paused=False, at=past - 1)
+    assert (await schedules.change(context, TENANT, again)).next == past - 1

@@ -145,9 +145,10 @@ def _apply(record: ScheduleRecord, command: ChangeSchedule, now: int) -> Schedul
     plain = ("name", "prompt", "paused")
     update: dict[str, object] = {name: getattr(command, name) for name in plain if name in given}
     update |= {"timing": timing, "changed": max(now, record.changed + 1)}
-    resumed = record.paused and command.paused is False
-    if resumed or timing != record.timing:
+    if timing != record.timing:
         update["since"] = _begin(timing, now)
+    elif record.paused and command.paused is False:
+        update["since"] = now
     if given - {"paused"}:
         # Who writes the prompt answers for it: nobody borrows the rights of another principal.
         update |= {"by": current_caller(), "restrictions": _restrictions()}
