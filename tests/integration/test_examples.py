@@ -19,6 +19,7 @@ import pytest
 import pytest_asyncio
 from nats.aio.client import Client
 
+from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_testing.session_driver import events_of, say, wait_until_settled
 from fairlead_testing.stack import Stack, stack
 
@@ -78,16 +79,32 @@ async def read_line(process: Process, start: str) -> str:
 async def test_the_faststream_application_publishes_orders_and_reads_typed_answers(
     up: Stack,
 ) -> None:
-    """A-23: the prompts go through the durable intake, the answers come from the feed."""
+    """A-23: the prompts go through the durable intake, the answers come from the feed.
+
+    An event that a handler cannot take is put back, and the events behind it go on.
+    """
     async with run_example(up, "faststream_app.py", "How many anchors?") as process:
         session = await read_line(process, "published")
         answer = await read_line(process, f"answer {session}")
         log = await wait_until_settled(up, session)
 
     assert answer == events_of(log, "text.ended")[0].text
+    await publish_unreadable(up, session)
     async with run_example(up, "faststream_app.py", "And ropes?") as process:
+        failures = [await read_line(process, "failed evt_unreadable") for _ in range(2)]
+        assert [failure[0] for failure in failures] == ["1", "2"]
+    async with run_example(up, "faststream_app.py", "And sails?") as process:
         later = await read_line(process, "published")
-        assert "And ropes?" in await read_line(process, f"answer {later}")
+        assert "And sails?" in await read_line(process, f"answer {later}")
+
+
+async def publish_unreadable(up: Stack, session: str) -> None:
+    """An event without what its type promises, in the feed."""
+    async with open_link(up.up.operator, name="test") as link:
+        subject = f"fairlead.event.default.{session}.text.ended"
+        attributes = {"id": "evt_unreadable", "type": "session.next.text.ended", "subject": session}
+        headers = {f"ce-{name}": value for name, value in attributes.items()}
+        await link.client.jetstream().publish(subject, b'{"data": {}}', headers=headers)
 
 
 async def test_billing_counts_each_event_once_through_stops_kills_and_a_second_reading(
