@@ -135,6 +135,10 @@ async def test_a_rejected_call_cancels_the_run(up: Stack, thread: str) -> None:
     assert done.end.outcome.type == "cancelled"
     again = await run_thread(up, run_input(thread, None, resume=[entry]))
     assert again.end.outcome.type == "cancelled"
+    late = ResumeEntry(interrupt_id="per_unknown", status="resolved", payload="once")
+    third = await run_thread(up, run_input(thread, None, resume=[late]))
+    assert third.events[0].metadata == {"fairlead": {"unknownInterrupts": ["per_unknown"]}}
+    assert third.events[0].protocol_version == "1.0"
 
 
 async def test_an_interrupt_cancels_the_run_and_a_failure_is_a_run_error(

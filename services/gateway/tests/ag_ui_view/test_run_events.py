@@ -200,3 +200,34 @@ def test_a_run_whose_last_message_is_no_persons_has_no_prompt() -> None:
 def test_a_prompt_that_cannot_be_read_is_refused(messages: list[Json]) -> None:
     with pytest.raises(InvalidRequest):
         prompt_of(given(messages=messages))
+
+
+def test_a_file_at_a_provider_is_left_out_and_fails_no_run() -> None:
+    part = {"type": "image", "source": {"type": "file", "value": "file-1", "provider": "openai"}}
+    said = {"id": "1", "role": "user", "content": [{"type": "text", "text": "look"}, part]}
+
+    prompt = prompt_of(given(messages=[said]))
+
+    assert prompt is not None
+    assert prompt.files is None
+    assert prompt.text.startswith("look\n[image left out: it is at a provider")
+
+
+def test_usage_counts_cache_and_reasoning_in_its_totals() -> None:
+    progress = TurnProgress("msg_1", is_promoted=True)
+    model = {"providerID": "anthropic", "id": "claude"}
+    tokens = {"input": 1, "output": 2, "reasoning": 3, "cache": {"read": 40, "write": 50}}
+    ended = {"finish": "stop", "cost": 0.1, "tokens": tokens}
+    progress.take(_event("step.started", {"model": model}))
+    progress.take(_event("step.ended", ended))
+
+    (usage,) = dump([end_of(progress, thread_id="t", run_id="r")])[0]["usage"]
+
+    assert (usage["provider"], usage["model"]) == ("anthropic", "claude")
+    assert (usage["inputTokens"], usage["outputTokens"], usage["totalTokens"]) == (91, 5, 96)
+    assert (usage["cachedInputTokens"], usage["cacheWriteInputTokens"]) == (40, 50)
+    assert usage["reasoningTokens"] == 3
+
+
+def _event(type_: str, data: Json) -> Json:
+    return {"type": type_, "data": data, "durable": {"seq": 1, "version": 1}}

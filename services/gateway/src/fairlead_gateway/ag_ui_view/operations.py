@@ -9,8 +9,6 @@ from fairlead_gateway.http.operation import AnyOperation, ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_schema.errors import (
     Conflict,
-    PermissionNotFound,
-    QuestionNotFound,
     ServiceUnavailable,
     SessionNotFound,
 )
@@ -42,8 +40,6 @@ RUN = Operation(
     answer=RunEvent,
     errors=(
         SessionNotFound,
-        PermissionNotFound,
-        QuestionNotFound,
         Conflict,
         ServiceUnavailable,
     ),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ag_ui.core import (
+    PROTOCOL_VERSION,
     BaseEvent,
     MessagesSnapshotEvent,
     RunAgentInput,
@@ -13,6 +14,7 @@ from ag_ui.core import (
     RunStartedEvent,
     StateSnapshotEvent,
 )
+from ag_ui.core.types import ResumeEntry
 from ag_ui.encoder import EventEncoder
 
 from fairlead_gateway.ag_ui_view.run_body import RunBody
@@ -46,6 +48,8 @@ from fairlead_gateway.turn_view.turn_reader import begin_at, read_turn
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.commands.session import CreateSession
+from fairlead_schema.errors import PermissionNotFound, QuestionNotFound
+from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.message import Message
 from fairlead_schema.prompt import Receipt
@@ -70,6 +74,7 @@ class StartedRun:
     at: Address
     receipt: Receipt | None
     """None: the run has no prompt. It goes on with what the session does."""
+    unknown_interrupts: tuple[str, ...] = ()
 
 
 async def start_run(request: RunRequest) -> StartedRun:
@@ -77,10 +82,10 @@ async def start_run(request: RunRequest) -> StartedRun:
     given = parse_input(request.body.raw())
     prompt = prompt_of(given)
     at = await _find_or_create(request, given, may_create=prompt is not None)
-    await _answer_asks(request, at, given)
+    unknown = tuple(await _answer_asks(request, at, given))
     # A run that answers repeats the message of the run before.
     if prompt is None or given.resume:
-        return StartedRun(given, at, None)
+        return StartedRun(given, at, None, unknown)
     command = AdmitPrompt(
         session_id=at.session_id,
         id=derived_message_id(request.tenant, PROTOCOL, at.session_id, given.run_id),
@@ -120,7 +125,7 @@ async def _put_run(request: RunRequest, run: StartedRun, frames: FrameQueue) -> 
     before = run.receipt.admitted_seq if rests and run.receipt is not None else None
     messages = _messages_before(session, run, before)
     state = StateSnapshotEvent(snapshot=view_state(session, info(session)))
-    await _put(frames, [RunStartedEvent(**names), state, _snapshot(messages, run)])
+    await _put(frames, [_started(run), state, _snapshot(messages, run)])
     is_promoted = own is not None and session.transcript.find(own) is not None
     progress = TurnProgress(own, is_promoted=is_promoted and before is None)
     if before is None:
@@ -160,6 +165,15 @@ def _ids_of_known(messages: Iterable[Message], session: Session, run: StartedRun
     return frozenset(shown | ({run.receipt.id} if run.receipt is not None else set()))
 
 
+def _started(run: StartedRun) -> RunStartedEvent:
+    unknown = {"unknownInterrupts": list(run.unknown_interrupts)}
+    return RunStartedEvent(
+        **_names(run),
+        protocol_version=PROTOCOL_VERSION,
+        metadata={"fairlead": unknown} if run.unknown_interrupts else None,
+    )
+
+
 def _names(run: StartedRun) -> Json:
     return {"thread_id": run.given.thread_id, "run_id": run.given.run_id}
 
@@ -184,18 +198,27 @@ async def _find_or_create(
     return at
 
 
-async def _answer_asks(request: RunRequest, at: Address, given: RunAgentInput) -> None:
+async def _answer_asks(request: RunRequest, at: Address, given: RunAgentInput) -> list[str]:
+    """Answer what the run before asked. The asks that were not there: somebody else was first."""
     if not given.resume:
-        return
-    waiting = await open_asks(request, at)
+        return []
+    waiting, unknown = await open_asks(request, at), list[str]()
     for entry in given.resume:
         session_id = waiting.get(entry.interrupt_id, {}).get("sessionID", at.session_id)
-        if is_permission(entry.interrupt_id):
-            reply = permission_reply(entry)
-            await reply_permission(request, session_id, entry.interrupt_id, *reply)
-        else:
-            answers = question_answers(entry)
-            await reply_question(request, session_id, entry.interrupt_id, answers)
+        try:
+            await _answer_ask(request, session_id, entry)
+        except (PermissionNotFound, QuestionNotFound):
+            unknown.append(entry.interrupt_id)
+    return unknown
+
+
+async def _answer_ask(request: RunRequest, session_id: SessionId, entry: ResumeEntry) -> None:
+    if is_permission(entry.interrupt_id):
+        reply = permission_reply(entry)
+        await reply_permission(request, session_id, entry.interrupt_id, *reply)
+    else:
+        answers = question_answers(entry)
+        await reply_question(request, session_id, entry.interrupt_id, answers)
 
 
 def _encode(event: BaseEvent) -> bytes:

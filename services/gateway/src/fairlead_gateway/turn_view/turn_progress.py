@@ -2,6 +2,7 @@
 
 from typing import Any, Final, TypeAlias
 
+from fairlead_schema.catalog import Tokens
 from fairlead_schema.events.execution import RestReason
 from fairlead_session.execution.rest import rest_rule
 
@@ -49,8 +50,10 @@ class TurnProgress:
         self.rested: RestReason | None = None
         self.detail: str | None = None
         self.is_withdrawn = False
-        self.tokens: dict[str, int] = {"input": 0, "output": 0}
-        self.cost = 0.0
+        self.model = ""
+        """The model of the step that runs: `provider/model`."""
+        self.usage: dict[str, Tokens] = {}
+        """What the steps used, by model."""
 
     @property
     def has_begun(self) -> bool:
@@ -94,6 +97,7 @@ class TurnProgress:
         match type_:
             case "step.started":
                 self.texts, self.failure, self.rested = [], None, None
+                self.model = f"{data['model']['providerID']}/{data['model']['id']}"
             case "text.ended":
                 self.texts.append(data["text"])
             case "step.ended":
@@ -104,9 +108,8 @@ class TurnProgress:
                 pass
 
     def _end_step(self, data: Json) -> None:
-        self.cost += data["cost"]
-        for name in self.tokens:
-            self.tokens[name] += data["tokens"][name]
+        tokens = Tokens.model_validate(data["tokens"])
+        self.usage[self.model] = self.usage.get(self.model, Tokens()).plus(tokens)
         self.output = data.get("output")
         status = (self.output or {}).get("status")
         if status == "failed":

@@ -55,6 +55,8 @@ async def read_turn(
 def begin_at(progress: TurnProgress, session: Session) -> None:
     """Begin with a session as it is now: it may rest, or wait for people."""
     newest = session.transcript.newest_assistant()
+    if newest is not None:
+        progress.model = f"{newest.model.provider_id}/{newest.model.id}"
     if is_at_rest(session):
         progress.rested = session.execution.rested or "idle"
         if newest is not None and newest.error is not None:

@@ -14,6 +14,7 @@ from ag_ui.core import (
 )
 
 from fairlead_gateway.turn_view.turn_progress import STOPPED, TurnProgress
+from fairlead_schema.catalog import Tokens
 
 Json: TypeAlias = dict[str, Any]
 
@@ -39,7 +40,7 @@ QUESTION_SCHEMA: Final[Json] = {
 
 def end_of(progress: TurnProgress, thread_id: str, run_id: str) -> BaseEvent:
     """The last event of a run whose turn is over, or waits for people."""
-    names: Json = {"thread_id": thread_id, "run_id": run_id}
+    names: Json = {"thread_id": thread_id, "run_id": run_id, "usage": _usage(progress) or None}
     if progress.asks and not progress.is_over:
         interrupts = [interrupt_of(ask) for ask in progress.asks.values()]
         outcome = RunFinishedInterruptOutcome(interrupts=interrupts)
@@ -48,18 +49,37 @@ def end_of(progress: TurnProgress, thread_id: str, run_id: str) -> BaseEvent:
         return RunFinishedEvent(**names, outcome=RunFinishedCancelledOutcome())
     if progress.failure is not None:
         text = progress.failure.get("message", "the turn failed")
-        return RunErrorEvent(message=text, code=progress.failure.get("code") or "turn-failed")
+        code = progress.failure.get("code") or "turn-failed"
+        return RunErrorEvent(message=text, code=code, usage=names["usage"])
     if not progress.is_answered and progress.rested not in {None, "idle"}:
         text = progress.detail or f"The session rests: {progress.rested}"
-        return RunErrorEvent(message=text, code=progress.rested)
-    usage = TokenUsage(
-        input_tokens=progress.tokens["input"], output_tokens=progress.tokens["output"]
-    )
+        return RunErrorEvent(message=text, code=progress.rested, usage=names["usage"])
     return RunFinishedEvent(
         **names,
         outcome=RunFinishedSuccessOutcome(),
         result=(progress.output or {}).get("value"),
-        usage=[usage],
+    )
+
+
+def _usage(progress: TurnProgress) -> list[TokenUsage]:
+    """What the run used, by model. The protocol counts the cache and the reasoning in its totals, we beside."""
+    return [_usage_of(name, tokens) for name, tokens in progress.usage.items()]
+
+
+def _usage_of(name: str, tokens: Tokens) -> TokenUsage:
+    provider, _, model = name.partition("/")
+    given = tokens.input + tokens.cache.read + tokens.cache.write
+    said = tokens.output + tokens.reasoning
+    return TokenUsage(
+        provider=provider or None,
+        model=model or None,
+        input_tokens=given,
+        output_tokens=said,
+        total_tokens=given + said,
+        # Our zero may mean that the provider said nothing.
+        reasoning_tokens=tokens.reasoning or None,
+        cached_input_tokens=tokens.cache.read or None,
+        cache_write_input_tokens=tokens.cache.write or None,
     )
 
 

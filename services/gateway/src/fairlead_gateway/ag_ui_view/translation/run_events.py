@@ -53,6 +53,7 @@ class RunTranslator:
         self._open_calls: dict[str, None] = {}
         self._begun_calls: set[str] = set()
         self._early_input: dict[str, str] = {}
+        self._shells: dict[str, str] = {}
         self._begun_steps: set[str] = set()
         self._step: str | None = None
 
@@ -158,15 +159,14 @@ class RunTranslator:
             yield ToolCallArgsEvent(tool_call_id=id_, delta=text)
 
     def _take_shell(self, type_: str, data: Json) -> Events:
-        """A person's own command. It belongs to no message of the model."""
+        """A person's own command, with its result: an open call would ask the front end for one."""
         id_ = data["callID"]
         if type_ == "shell.started":
+            self._shells[id_] = data["command"]
+        elif type_ == "shell.ended" and (command := self._shells.pop(id_, None)) is not None:
             yield ToolCallStartEvent(tool_call_id=id_, tool_call_name=SHELL)
-            yield ToolCallArgsEvent(
-                tool_call_id=id_, delta=json.dumps({"command": data["command"]})
-            )
+            yield ToolCallArgsEvent(tool_call_id=id_, delta=json.dumps({"command": command}))
             yield ToolCallEndEvent(tool_call_id=id_)
-        elif type_ == "shell.ended":
             yield _result(id_, data["output"])
 
     def _take_session(self, type_: str, data: Json) -> Events:

@@ -1,10 +1,10 @@
 """The input of a run as our commands: a prompt, and answers to asks. Pure."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ag_ui.core import RunAgentInput, UserMessage
-from ag_ui.core.types import ContentPart, DataSource, ResumeEntry, TextPart, UrlSource
+from ag_ui.core.types import ContentPart, DataSource, FileSource, ResumeEntry, TextPart
 from pydantic import ValidationError
 
 from fairlead_schema.catalog import ModelRef
@@ -13,6 +13,8 @@ from fairlead_schema.permission import Reply
 from fairlead_schema.prompt import FileInput, PromptInput
 
 Json: TypeAlias = dict[str, Any]
+
+ELSEWHERE: Final = "it is at a provider, and nobody else can read it"
 
 
 class PermissionReply(NamedTuple):
@@ -41,8 +43,8 @@ def prompt_of(given: RunAgentInput) -> PromptInput | None:
     parts: Sequence[ContentPart] = (
         [TextPart(text=last.content)] if isinstance(last.content, str) else last.content
     )
-    text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
-    files = tuple(_file(part) for part in parts if not isinstance(part, TextPart))
+    text = "\n".join(_text(part) for part in parts if _is_said(part))
+    files = tuple(_file(part) for part in parts if not _is_said(part))
     if not text.strip() and not files:
         reason = "The prompt is empty: send a text or a file"
         raise InvalidRequest(reason, kind="Body", field="messages")
@@ -117,12 +119,16 @@ def _props(given: RunAgentInput) -> Json:
     return given.forwarded_props if isinstance(given.forwarded_props, dict) else {}
 
 
+def _is_said(part: ContentPart) -> bool:
+    return isinstance(part, TextPart) or isinstance(part.source, FileSource)
+
+
+def _text(part: ContentPart) -> str:
+    """A text, or the note that a file was left out: no run fails because of a part."""
+    return part.text if isinstance(part, TextPart) else f"[{part.type} left out: {ELSEWHERE}]"
+
+
 def _file(part: Any) -> FileInput:  # noqa: ANN401 - a part of any medium
-    match part.source:
-        case DataSource():
-            return FileInput(uri=f"data:{part.source.mime_type};base64,{part.source.value}")
-        case UrlSource():
-            return FileInput(uri=part.source.value)
-        case _:
-            text = "A file at a provider cannot be read here: send its data or its URL"
-            raise InvalidRequest(text, kind="Body", field="messages")
+    if isinstance(part.source, DataSource):
+        return FileInput(uri=f"data:{part.source.mime_type};base64,{part.source.value}")
+    return FileInput(uri=part.source.value)
