@@ -125,7 +125,7 @@ async def _put_run(request: RunRequest, run: StartedRun, frames: FrameQueue) -> 
     before = run.receipt.admitted_seq if rests and run.receipt is not None else None
     messages = _messages_before(session, run, before)
     state = StateSnapshotEvent(snapshot=view_state(session, info(session)))
-    await _put(frames, [_started(run), state, _snapshot(messages, run)])
+    await _put(frames, [_start_event(run), state, _snapshot(messages, run)])
     is_promoted = own is not None and session.transcript.find(own) is not None
     progress = TurnProgress(own, is_promoted=is_promoted and before is None)
     if before is None:
@@ -165,7 +165,7 @@ def _ids_of_known(messages: Iterable[Message], session: Session, run: StartedRun
     return frozenset(shown | ({run.receipt.id} if run.receipt is not None else set()))
 
 
-def _started(run: StartedRun) -> RunStartedEvent:
+def _start_event(run: StartedRun) -> RunStartedEvent:
     unknown = {"unknownInterrupts": list(run.unknown_interrupts)}
     return RunStartedEvent(
         **_names(run),
