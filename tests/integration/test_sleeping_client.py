@@ -41,7 +41,8 @@ async def main(url, proof, session):
         async for event in fairlead.follow(session, after=0):
             print(json.dumps([event.seq, event.type, event.data]), flush=True)
 
-asyncio.run(main(*sys.argv[1:]))
+print("loaded", flush=True)
+asyncio.run(main(sys.stdin.readline().strip(), *sys.argv[1:]))
 """
 
 
@@ -98,20 +99,6 @@ class Follower:
                 assert data["text"].startswith(parts.get(id_, ""))
 
 
-@asynccontextmanager
-async def following(url: str, proof: Path, session: str) -> AsyncIterator[Follower]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", FOLLOWER, url, str(proof), session),
-        stdout=asyncio.subprocess.PIPE,
-        limit=2**20,
-    )
-    try:
-        yield Follower(process)
-    finally:
-        process.kill()
-        await process.wait()
-
-
 def begin_proof(up: Stack, transport: str, proof: Path) -> str:
     """Write what proves the follower, and will not for long. The answer is the address that takes it."""
     if transport == "nats":
@@ -134,6 +121,28 @@ def renew_proof(up: Stack, transport: str, proof: Path) -> None:
     copyfile(keys.seed_file(name), proof)
 
 
+@asynccontextmanager
+async def following(
+    up: Stack, transport: str, proof: Path, session: str
+) -> AsyncIterator[Follower]:
+    """A program that follows a session. Its proof begins when it is loaded, because it ends soon."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", FOLLOWER, str(proof), session),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=2**20,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        assert await process.stdout.readline() == b"loaded\n"
+        process.stdin.write(begin_proof(up, transport, proof).encode() + b"\n")
+        yield Follower(process)
+    finally:
+        process.kill()
+        await process.wait()
+
+
 @pytest.mark.parametrize(
     ("transport", "sleep_s", "dies"),
     [
@@ -149,9 +158,8 @@ async def test_a_follower_that_slept_misses_nothing_and_gets_nothing_twice(
 ) -> None:
     """H-30: it wakes with a proof that has ended, in the middle of an answer, behind a whole turn."""
     proof = tmp_path / "proof"
-    url = begin_proof(up, transport, proof)
     session = (await up.client.create()).id
-    async with following(url, proof, session) as follower, asyncio.timeout(HANG_S):
+    async with following(up, transport, proof, session) as follower, asyncio.timeout(HANG_S):
         await follower.take_until("session.created")
         await up.client.prompt(session, SLOW)
         await follower.take_until("text.delta")
