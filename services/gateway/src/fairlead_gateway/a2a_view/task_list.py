@@ -27,7 +27,9 @@ async def list_tasks(request: RpcRequest, given: ListTasksRequest) -> ListTasksR
     size = given.page_size if given.HasField("page_size") else PAGE_SIZE
     if not 1 <= size <= PAGE_SIZE_MAX:
         raise InvalidParamsError(f"pageSize is between 1 and {PAGE_SIZE_MAX}")
-    found = list(_select(await _fold_tasks(request, given.context_id), given))
+    # A long log takes as much of this process as a stream does.
+    with request.runtime.limits.open_stream(request.principal.name):
+        found = list(_select(await _fold_tasks(request, given.context_id), given))
     found.sort(key=_place_of, reverse=True)
     after = _parse_token(given.page_token)
     rest = [task for task in found if after is None or _place_of(task) < after]
