@@ -130,6 +130,23 @@ async def test_undo_and_redo_in_the_terminal(project: Project) -> None:
     check_log(await project.up.events(session))
 
 
+async def test_a_session_goes_back_before_its_first_prompt(project: Project) -> None:
+    session = await project.session()
+    await project.say(session, "echo 1 > first.txt")
+
+    assert "Undone from" in await project.command("undo", session)
+    assert project.text("first.txt") is None
+    await project.command("redo", session)
+    assert project.text("first.txt") == "1\n"
+
+    await project.command("undo", session)
+    await project.say(session, "echo 2 > second.txt")
+    left = await project.up.client.active_messages(session)
+    assert [message["type"] for message in left] == ["user", "assistant", "assistant"]
+    assert left == await project.up.messages(session), "the read models cut the same messages"
+    check_log(await project.up.events(session))
+
+
 async def test_a_stage_stops_a_running_drain_first(project: Project) -> None:
     """N-01, N-08, N-11: the files change back after the command is dead; unknown messages are refused."""
     (project.root / "slow.txt").write_text("before\n")

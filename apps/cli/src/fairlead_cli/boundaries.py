@@ -1,44 +1,52 @@
 """Which message an undo or a redo goes to, from the messages of the active history, oldest first."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from fairlead_schema.ids import MessageId
+from fairlead_schema.session_values.revert_state import RevertState
 
 Messages: TypeAlias = Sequence[dict[str, Any]]
 
 
-def undo_boundary(messages: Messages, staged: MessageId | None) -> MessageId | None:
-    """The message to keep, so that the last prompt before the boundary leaves; None without one.
+class RevertBoundary(NamedTuple):
+    """The last message that stays, or with `before` the first one that leaves."""
 
-    The first prompt has no message before it. It stays then, and only its answer leaves.
-    """
-    end = len(messages) if staged is None else _index(messages, staged) + 1
+    message_id: MessageId
+    before: bool = False
+
+
+def undo_boundary(messages: Messages, staged: RevertState | None) -> RevertBoundary | None:
+    """The boundary that lets one more prompt leave; None if no prompt is left."""
+    end = _end(messages, staged)
     prompts = [index for index in _prompts(messages) if index < end]
-    while prompts:
-        index = prompts.pop()
-        boundary = max(0, index - 1)
-        if boundary < end - 1:
-            found: MessageId = messages[boundary]["id"]
-            return found
-    return None
+    return _boundary_at(messages, prompts[-1]) if prompts else None
 
 
-def redo_boundary(messages: Messages, staged: MessageId) -> MessageId | None:
-    """The message to keep, so that one more prompt comes back with its answer; None: all come back."""
-    at = _index(messages, staged)
-    returned = [index for index in _prompts(messages) if index > at]
-    if at == 0 and _prompts(messages)[:1] == [0]:
-        returned.insert(0, 0)
-    if len(returned) < 2:  # noqa: PLR2004 - the prompt that comes back, and the one after it
+def redo_boundary(messages: Messages, staged: RevertState) -> RevertBoundary | None:
+    """The boundary that brings one more prompt back with its answer; None: all come back."""
+    end = _end(messages, staged)
+    hidden = [index for index in _prompts(messages) if index >= end]
+    if len(hidden) < 2:  # noqa: PLR2004 - the prompt that comes back, and the one after it
         return None
-    found: MessageId = messages[returned[1] - 1]["id"]
-    return found
+    return _boundary_at(messages, hidden[1])
+
+
+def _boundary_at(messages: Messages, end: int) -> RevertBoundary:
+    """So many messages stay."""
+    if end == 0:
+        return RevertBoundary(messages[0]["id"], before=True)
+    return RevertBoundary(messages[end - 1]["id"])
+
+
+def _end(messages: Messages, staged: RevertState | None) -> int:
+    """How many messages stay now."""
+    if staged is None:
+        return len(messages)
+    ids = (message["id"] for message in messages)
+    at = next((index for index, id_ in enumerate(ids) if id_ == staged.message_id), 0)
+    return at if staged.before else at + 1
 
 
 def _prompts(messages: Messages) -> list[int]:
     return [index for index, message in enumerate(messages) if message["type"] == "user"]
-
-
-def _index(messages: Messages, id_: MessageId) -> int:
-    return next((index for index, message in enumerate(messages) if message["id"] == id_), 0)

@@ -20,7 +20,7 @@ def report_revert(args: argparse.Namespace, state: RevertState | None) -> int:
         line = f"{file.status:8} {file.path!r} +{file.additions} -{file.deletions}"
         console.print(line, markup=False, highlight=False)
     console.print(
-        f"Undone up to {state.message_id}. A new prompt makes it final; to return: "
+        f"Undone {'from' if state.before else 'up to'} {state.message_id}. A new prompt makes it final; to return: "
         f"fairlead redo {args.session}",
         style="dim",
         markup=False,

@@ -128,6 +128,15 @@ def test_asks_without_an_answer_wait_after_a_replay() -> None:
     assert open_asks(turn) == []
 
 
+def test_a_replay_leaves_out_a_first_prompt_that_was_taken_back() -> None:
+    turn = [ReceivedEvent(**event) for event in durable(read_turn("text"))]
+    prompt = next(event.data["messageID"] for event in turn if event.type == "prompted")
+    data = {"messageID": prompt, "before": True}
+    revert = ReceivedEvent("revert.committed", data, "evt_99", 99, 1)
+
+    assert [event.type for event in without_reverted([*turn, revert])] == ["session.created"]
+
+
 def test_a_replay_leaves_out_what_a_revert_took_back() -> None:
     turn = [ReceivedEvent(**event) for event in durable(read_turn("text"))]
     prompt = next(event.data["messageID"] for event in turn if event.type == "prompted")

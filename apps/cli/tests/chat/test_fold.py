@@ -188,6 +188,16 @@ def test_an_undo_hides_what_a_redo_shows_and_a_prompt_takes_away() -> None:
     assert view.boundary is None
 
 
+def test_an_undo_of_the_first_prompt_hides_all() -> None:
+    view = folded(*prompt("msg_1", "One"), text_ended("1", "msg_x"))
+    folded(event("revert.staged", revert={"messageID": "msg_1", "before": True}), view=view)
+    assert texts(view) == []
+
+    folded(event("revert.committed", messageID="msg_1", before=True), view=view)
+    assert texts(view) == []
+    assert view.boundary is None
+
+
 def test_reasoning_is_apart_from_the_text() -> None:
     ids = {"assistantMessageID": "msg_x", "reasoningID": "r"}
     view = folded(

@@ -48,8 +48,10 @@ from fairlead_session.revert.commands import (
     RevertUnderWay,
     clear,
     commit,
+    commit_staged,
     stage,
 )
+from fairlead_session.revert.plan import finish
 from fairlead_session.state.revert import FileTrees
 from fairlead_session.state.session import Session
 
@@ -74,6 +76,41 @@ def test_a_boundary_must_be_a_message_of_the_session() -> None:
     assert stage(compacted, "msg_1") == BoundaryCompacted("msg_1")
     assert stage(compacted, "msg_a") == BoundaryCompacted("msg_a")
     assert stage(session, "msg_1") == (STAGE,)
+
+
+def test_a_session_goes_back_before_its_first_prompt() -> None:
+    """Everything leaves, and the next prompt begins anew."""
+    session = given(*ANSWERED)
+    events = stage(session, "msg_1", before=True)
+    assert isinstance(events, tuple)
+    staged = then(session, *events, *finish(then(session, *events)))
+    assert staged.profile is not None
+    assert staged.profile.revert == RevertState(message_id="msg_1", before=True, files=())
+
+    committed = then(staged, *commit_staged(staged))
+
+    assert messages(committed) == ()
+    assert committed.profile is not None
+    assert committed.profile.revert is None
+    assert next_move(then(committed, admitted("msg_2"))) != Rest("idle")
+    assert [event.needed_level for event in (*events, *commit_staged(staged))] == [3, 3]
+
+
+def test_nobody_goes_back_before_a_summary() -> None:
+    summary = CompactionEnded(message_id="msg_c", reason="manual", text="short", recent="")
+    compacted = then(given(*ANSWERED), summary)
+
+    assert stage(compacted, "msg_c", before=True) == BoundaryCompacted("msg_c")
+    assert isinstance(stage(compacted, "msg_c"), tuple)
+
+
+def test_a_request_before_a_message_is_not_the_one_after_it() -> None:
+    session = then(
+        given(*ANSWERED), RevertRequested(action="stage", message_id="msg_1", before=True)
+    )
+
+    assert stage(session, "msg_1", before=True) == ()
+    assert stage(session, "msg_1") == RevertUnderWay()
 
 
 def test_a_pending_input_is_no_boundary() -> None:

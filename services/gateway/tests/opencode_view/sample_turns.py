@@ -50,7 +50,6 @@ Commits = Sequence[tuple[SessionEvent, ...]]
 
 SESSION: Final = "ses_1"
 MODEL: Final = ModelRef(provider_id="acme", id="large")
-CLAIM: Final = ExecutionClaimed(generation=1, runner="run_1")
 CREATED: Final = SessionCreated(
     title="A title", project_id="prj_1", location=LocationRef(directory="/work")
 )
@@ -62,9 +61,11 @@ def _admit(id_: str) -> PromptAdmitted:
     return PromptAdmitted(message_id=id_, prompt=HELLO, delivery="steer")
 
 
-def _begin(user: str, assistant: str, created: int) -> tuple[SessionEvent, ...]:
+def _begin(
+    user: str, assistant: str, created: int, generation: int = 1
+) -> tuple[SessionEvent, ...]:
     return (
-        CLAIM,
+        ExecutionClaimed(generation=generation, runner="run_1"),
         PromptPromoted(message_id=user, prompt=HELLO, created=created),
         AttemptDispatched(
             attempt_id="att_1", assistant_message_id=assistant, agent="build", model=MODEL, step=1
@@ -81,8 +82,8 @@ def _end(assistant: str, finish: str = "stop") -> StepEnded:
     return StepEnded(assistant_message_id=assistant, finish=finish, cost=0.5, tokens=tokens)
 
 
-def _release(reason: str = "idle") -> ExecutionReleased:
-    return ExecutionReleased.model_validate({"generation": 1, "reason": reason})
+def _release(reason: str = "idle", generation: int = 1) -> ExecutionReleased:
+    return ExecutionReleased.model_validate({"generation": generation, "reason": reason})
 
 
 def _call(name: str, given: dict[str, object]) -> tuple[SessionEvent, ...]:
@@ -212,10 +213,16 @@ REVERTED: Final[Commits] = (
     (_admit("msg_3"),),
     (InputCancelled(message_id="msg_3"),),
     (_admit("msg_4"),),
-    _begin("msg_4", "msg_5", 8000),
-    (_step("msg_5"), _end("msg_5"), _release()),
+    _begin("msg_4", "msg_5", 8000, generation=2),
+    (_step("msg_5"), _end("msg_5"), _release(generation=2)),
     (RevertStaged(revert=RevertState(message_id="msg_2")),),
     (RevertCommitted(message_id="msg_2"),),
+)
+
+UNDONE: Final[Commits] = (
+    *TEXT,
+    (RevertStaged(revert=RevertState(message_id="msg_1", before=True)),),
+    (RevertCommitted(message_id="msg_1", withdrawn=(), before=True),),
 )
 
 TURNS: Final[Mapping[str, Commits]] = {
@@ -227,6 +234,7 @@ TURNS: Final[Mapping[str, Commits]] = {
     "failed": FAILED,
     "compacted": COMPACTED,
     "reverted": REVERTED,
+    "undone": UNDONE,
 }
 
 

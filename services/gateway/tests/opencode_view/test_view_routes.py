@@ -19,7 +19,7 @@ from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service.ids import now_ms
 from services.gateway.tests.conftest import Append, FakeIngest, Listen, Project
-from services.gateway.tests.opencode_view.sample_turns import FAILED, TEXT
+from services.gateway.tests.opencode_view.sample_turns import FAILED, REVERTED, TEXT
 
 ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="Hello"), delivery="steer")
 ASK = PermissionRequest(id="per_1", session_id="ses_1", action="bash", resources=("ls",))
@@ -288,6 +288,42 @@ async def test_a_prompt_whose_client_goes_away_is_held_no_longer(
     await asyncio.wait_for(app(_asgi_scope(request), receive, send), 5)
 
     assert sent[0]["status"] == 200
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        ("msg_1", {"messageID": "msg_1", "before": True}),
+        ("msg_4", {"messageID": "msg_2", "before": False}),
+    ],
+)
+async def test_an_undo_goes_to_the_message_before_or_before_all(
+    client: httpx.AsyncClient,
+    append: Append,
+    ingest: FakeIngest,
+    first: str,
+    expected: dict[str, Any],
+) -> None:
+    for events in REVERTED[:10]:
+        await append("ses_1", *events)
+    ingest.serve("revert.stage", {"data": {"sessionID": "ses_1", "seq": 1}})
+
+    answer = await client.post("/session/ses_1/revert", json={"messageID": first})
+
+    assert answer.status_code == 200, answer.text
+    assert ingest.commands == [{"sessionID": "ses_1", "files": True, **expected}]
+
+
+async def test_an_undo_of_a_prompt_that_waits_withdraws_the_prompt(
+    client: httpx.AsyncClient, append: Append, ingest: FakeIngest
+) -> None:
+    await append("ses_1", ADMITTED)
+    ingest.serve("session.cancel", {"data": {"sessionID": "ses_1", "seq": 3}})
+
+    answer = await client.post("/session/ses_1/revert", json={"messageID": "msg_1"})
+
+    assert "revert" not in answer.json()
+    assert ingest.commands == [{"sessionID": "ses_1", "messageID": "msg_1"}]
 
 
 async def test_a_client_names_a_session(

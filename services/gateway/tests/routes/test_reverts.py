@@ -65,7 +65,7 @@ async def test_a_stage_is_answered_with_what_the_runner_staged(
 
     assert answer.status_code == 200, answer.text
     assert answer.json() == {"data": STAGED.revert.wire()}
-    assert ingest.commands == [{"sessionID": "ses_1", **BODY, "files": True}]
+    assert ingest.commands == [{"sessionID": "ses_1", **BODY, "files": True, "before": False}]
 
 
 async def test_files_stay_out_of_a_stage_that_moves_the_boundary_alone(
@@ -75,9 +75,9 @@ async def test_files_stay_out_of_a_stage_that_moves_the_boundary_alone(
     await append("ses_1", STAGE, CLAIMED, STAGED)
     ingest.serve("revert.stage", reached())
 
-    await client.post(f"{AT}/stage", json={**BODY, "files": False})
+    await client.post(f"{AT}/stage", json={**BODY, "files": False, "before": True})
 
-    assert ingest.commands == [{"sessionID": "ses_1", **BODY, "files": False}]
+    assert ingest.commands == [{"sessionID": "ses_1", **BODY, "files": False, "before": True}]
 
 
 async def test_a_clear_waits_for_the_files_and_has_no_answer(

@@ -150,6 +150,20 @@ def test_a_committed_revert_cuts_after_its_boundary_and_clears_the_stage(
     assert list(sessions[AT].messages) == ["msg_1"]
 
 
+def test_a_revert_before_a_message_cuts_that_message_too(log_builder: "LogBuilder") -> None:
+    sessions: dict[Address, ProjectedSession] = {}
+    fold(
+        log_builder.commit(AT, CREATED, admission("msg_1"), promotion("msg_1"), STARTED),
+        sessions=sessions,
+    )
+
+    committed = RevertCommitted(message_id="msg_1", withdrawn=(), before=True)
+    changes = fold(log_builder.commit(AT, committed), sessions=sessions)
+
+    assert changes.truncations == [("default", "ses_1", 2, 5, [])]
+    assert sessions[AT].messages == {}
+
+
 def test_an_input_after_the_stage_survives_the_commit(log_builder: "LogBuilder") -> None:
     """N-08, N-10: only the inputs that the commit names leave the inbox."""
     stage = RevertStaged(revert=RevertState(message_id="msg_1"))

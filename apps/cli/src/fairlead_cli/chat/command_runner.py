@@ -91,10 +91,10 @@ async def _undo(host: ChatHost, _argument: str) -> None:
     session_id, fairlead = _session(host), host.link.fairlead
     staged = (await fairlead.get(session_id)).revert
     messages = await fairlead.active_messages(session_id)
-    boundary = undo_boundary(messages, None if staged is None else staged.message_id)
+    boundary = undo_boundary(messages, staged)
     if boundary is None:
         raise CommandError("There is nothing to undo.")
-    state = await fairlead.stage_revert(session_id, boundary)
+    state = await fairlead.stage_revert(session_id, boundary.message_id, before=boundary.before)
     files = ", ".join(file.path for file in state.files or ())
     changed = f" Changed back: {files}." if files else ""
     host.say(f"Undone.{changed} /redo brings it back; the next prompt makes it final.")
@@ -105,12 +105,12 @@ async def _redo(host: ChatHost, _argument: str) -> None:
     staged = (await fairlead.get(session_id)).revert
     if staged is None:
         raise CommandError("There is nothing to redo.")
-    boundary = redo_boundary(await fairlead.active_messages(session_id), staged.message_id)
+    boundary = redo_boundary(await fairlead.active_messages(session_id), staged)
     if boundary is None:
         await fairlead.clear_revert(session_id)
         host.say("Everything is back.")
     else:
-        await fairlead.stage_revert(session_id, boundary)
+        await fairlead.stage_revert(session_id, boundary.message_id, before=boundary.before)
         host.say("One prompt is back. /redo brings back more.")
 
 

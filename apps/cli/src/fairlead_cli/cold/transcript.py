@@ -49,15 +49,15 @@ class _Transcript:
         self._seq = recorded.seq
         event = recorded.event
         if isinstance(event, RevertCommitted):
-            self._revert(event.message_id)
+            self._revert(event.message_id, before=event.before is True)
         for message in revise(self.session_id, recorded, self):
             self.messages[message.id] = message
 
-    def _revert(self, boundary: MessageId) -> None:
-        """Remove what came after the boundary of a revert."""
+    def _revert(self, boundary: MessageId, *, before: bool) -> None:
+        """Remove what came after the boundary of a revert, or the boundary with it."""
         ids = list(self.messages)
         if boundary in self.messages:
-            for id_ in ids[ids.index(boundary) + 1 :]:
+            for id_ in ids[ids.index(boundary) + (0 if before else 1) :]:
                 del self.messages[id_]
 
 

@@ -67,10 +67,19 @@ class Workspace(SessionAdmin):
         return list_of(self._transport.request("GET", path))
 
     def stage_revert(
-        self, session: AnySession, message_id: MessageId, *, files: bool = True
+        self,
+        session: AnySession,
+        message_id: MessageId,
+        *,
+        files: bool = True,
+        before: bool = False,
     ) -> RevertState:
-        """Go back to a message, and change files back. The next prompt makes it final."""
-        state = self._send("revert.stage", session, messageID=message_id, files=files)
+        """Go back to a message, and change files back. The next prompt makes it final.
+
+        With `before` that message leaves too.
+        """
+        fields = {"before": True} if before else {}
+        state = self._send("revert.stage", session, messageID=message_id, files=files, **fields)
         return read_as(RevertState, state)
 
     def clear_revert(self, session: AnySession) -> None:

@@ -10,6 +10,8 @@ class StageBody(InputModel):
 
     message_id: MessageId
     files: bool = True
+    before: bool = False
+    """True: that message leaves too. Only so does the first prompt of a session leave."""
 
 
 class StageRevert(StageBody, SessionCommand):

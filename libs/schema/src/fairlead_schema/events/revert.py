@@ -1,10 +1,15 @@
 """Events of a revert: a request, the restore that it begins, and how both end."""
 
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
+
+from typing_extensions import override
 
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import MessageId
 from fairlead_schema.session_values.revert_state import RevertState
+
+BEFORE_LEVEL: Final = 3
+"""The level of the log's format in which a revert may go back before a message."""
 
 RevertAction: TypeAlias = Literal["stage", "clear"]
 
@@ -19,6 +24,13 @@ class RevertRequested(Event):
     message_id: MessageId | None = None
     files: bool | None = None
     """False: only the boundary moves, and files that a revert changed go back."""
+    before: bool | None = None
+    """True: the message itself leaves too."""
+
+    @property
+    @override
+    def needed_level(self) -> int:
+        return max(self.level, _level_of(self.before))
 
 
 class RevertBegun(Event):
@@ -46,6 +58,11 @@ class RevertStaged(Event):
     type: ClassVar[str] = "revert.staged"
     revert: RevertState
 
+    @property
+    @override
+    def needed_level(self) -> int:
+        return max(self.level, _level_of(self.revert.before))
+
 
 class RevertCleared(Event):
     type: ClassVar[str] = "revert.cleared"
@@ -56,3 +73,14 @@ class RevertCommitted(Event):
     message_id: MessageId
     withdrawn: tuple[MessageId, ...] | None = None
     """The pending inputs that leave with the messages. Absent: all that came after the boundary."""
+    before: bool | None = None
+    """True: the message itself leaves too."""
+
+    @property
+    @override
+    def needed_level(self) -> int:
+        return max(self.level, _level_of(self.before))
+
+
+def _level_of(before: bool | None) -> int:  # noqa: FBT001 - a field of events
+    return BEFORE_LEVEL if before else 1

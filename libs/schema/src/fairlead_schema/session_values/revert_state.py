@@ -20,6 +20,8 @@ class RevertState(Model):
     """A staged revert: the message to go back to, and the files that change back."""
 
     message_id: MessageId
+    before: bool | None = None
+    """True: the message itself leaves too."""
     part_id: str | None = None
     snapshot: str | None = None
     diff: str | None = None

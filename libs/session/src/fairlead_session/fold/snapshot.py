@@ -18,7 +18,7 @@ from fairlead_schema.subjects import Address
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
 
-FOLD_VERSION: Final = 20
+FOLD_VERSION: Final = 21
 """Counts the changes of what events fold into. `tests/replay/fold_versions.txt` has its digests."""
 
 GROWTH_PART: Final = 8

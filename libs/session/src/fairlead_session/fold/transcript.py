@@ -3,6 +3,7 @@
 from typing import Final, get_args
 
 from fairlead_schema.events import CompactionEnded, RevertCommitted
+from fairlead_schema.ids import MessageId
 from fairlead_schema.message import Message, ShellMessage, SystemMessage
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import Reducers
@@ -14,10 +15,15 @@ from fairlead_session.state.transcript import Transcript, TranscriptLine
 
 
 def revert_seq(session: Session, event: RevertCommitted) -> int | None:
-    """The sequence of the last message that stays; None if history does not hold it."""
+    """The sequence up to which messages stay; None if history does not hold the boundary."""
+    return boundary_seq(session, event.message_id, before=event.before is True)
+
+
+def boundary_seq(session: Session, message_id: MessageId, *, before: bool) -> int | None:
+    """The sequence up to which messages stay if a session goes back to a message, or before it."""
     for line in session.transcript.lines:
-        if line.message.id == event.message_id:
-            return line.seq
+        if line.message.id == message_id:
+            return line.seq - 1 if before else line.seq
     return None
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead_schema.events import RevertCleared, RevertStaged, SessionEvent
-from fairlead_schema.ids import MessageId
 from fairlead_schema.message import AssistantMessage, ToolBlock
 from fairlead_schema.session_values.revert_state import RevertedFile, RevertState
+from fairlead_session.fold.transcript import boundary_seq
 from fairlead_session.state.revert import FileTrees
 from fairlead_session.state.session import Session
 
@@ -38,14 +38,6 @@ class RevertPlan:
         return bool(self.steps) or reverted
 
 
-def boundary_seq(session: Session, message_id: MessageId) -> int | None:
-    """The sequence of the message to go back to; None if history does not hold it."""
-    for line in session.transcript.lines:
-        if line.message.id == message_id:
-            return line.seq
-    return None
-
-
 def plan_revert(session: Session) -> RevertPlan | str:
     """The plan of the open request, or why there is none."""
     request = session.revert.requested
@@ -53,7 +45,7 @@ def plan_revert(session: Session) -> RevertPlan | str:
     staged = session.revert.staged
     if request.action == "clear" or not request.files or request.message_id is None:
         return RevertPlan(staged=staged)
-    boundary = boundary_seq(session, request.message_id)
+    boundary = boundary_seq(session, request.message_id, before=request.before)
     steps = tuple(
         line.message
         for line in session.transcript.lines
@@ -75,6 +67,7 @@ def finish(
     trees = session.revert.begun or session.revert.staged
     state = RevertState(
         message_id=request.message_id,
+        before=request.before or None,
         snapshot=None if trees is None else trees.original,
         diff=diff or None,
         files=files,

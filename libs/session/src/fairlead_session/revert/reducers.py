@@ -19,7 +19,9 @@ from fairlead_session.state.session import Session
 
 def _request(session: Session, event: RevertRequested, recorded: Recorded) -> Revert:
     files = event.files is not False
-    request = RevertRequest(recorded.seq, event.action, event.message_id, files)
+    request = RevertRequest(
+        recorded.seq, event.action, event.message_id, files, before=event.before is True
+    )
     return replace(session.revert, requested=request, begun=None, failed=None)
 
 

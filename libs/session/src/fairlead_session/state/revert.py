@@ -14,6 +14,8 @@ class RevertRequest:
     action: RevertAction
     message_id: MessageId | None = None
     files: bool = True
+    before: bool = False
+    """Whether the message itself leaves too."""
 
 
 @dataclass(frozen=True, slots=True)

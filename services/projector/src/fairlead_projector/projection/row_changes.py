@@ -52,6 +52,7 @@ from fairlead_schema.ids import MessageId
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 from fairlead_session.fold.messages import CreatingEvent, MessageEvent, revise
+from fairlead_session.state.file_changes import changes_through
 
 MessageKey: TypeAlias = tuple[Address, MessageId]
 
@@ -332,18 +333,18 @@ def _apply_revert(
 ) -> None:
     event = recorded.event
     assert isinstance(event, RevertCommitted), event.type
-    boundary = session.messages.get(event.message_id)
-    if boundary is None:
+    last = session.messages.get(event.message_id)
+    if last is None:
         return
+    boundary = last.seq - 1 if event.before else last.seq
+    session.row.file_changes = changes_through(session.row.file_changes, boundary)
     withdrawn = None if event.withdrawn is None else list(event.withdrawn)
-    changes.truncations.append(Truncation(*at, boundary.seq, recorded.seq, withdrawn))
-    session.messages = {
-        id_: row for id_, row in session.messages.items() if row.seq <= boundary.seq
-    }
+    changes.truncations.append(Truncation(*at, boundary, recorded.seq, withdrawn))
+    session.messages = {id_: row for id_, row in session.messages.items() if row.seq <= boundary}
     session.pending = {
         id_: seq
         for id_, seq in session.pending.items()
-        if (seq <= boundary.seq if withdrawn is None else id_ not in withdrawn)
+        if (seq <= boundary if withdrawn is None else id_ not in withdrawn)
     }
 
 

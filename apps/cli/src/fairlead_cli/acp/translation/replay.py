@@ -19,8 +19,10 @@ def without_reverted(events: Iterable[ReceivedEvent]) -> list[ReceivedEvent]:
     for event in events:
         if event.type == "revert.committed":
             boundary = event.data["messageID"]
-            while kept and boundary not in {kept[-1].data.get(key) for key in _MESSAGE_KEYS}:
+            while kept and boundary not in _message_ids(kept[-1]):
                 kept.pop()
+            if event.data.get("before"):
+                kept = [one for one in kept if boundary not in _message_ids(one)]
         else:
             kept.append(event)
     return kept
@@ -46,3 +48,7 @@ def open_calls(events: Iterable[ReceivedEvent]) -> list[ReceivedEvent]:
         elif event.type in SETTLED:
             running.pop(event.data["callID"], None)
     return list(running.values())
+
+
+def _message_ids(event: ReceivedEvent) -> set[object]:
+    return {event.data.get(key) for key in _MESSAGE_KEYS}

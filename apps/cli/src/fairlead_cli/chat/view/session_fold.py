@@ -71,6 +71,7 @@ def _fold_released(view: SessionView, data: dict[str, Any]) -> None:
 
 def _fold_staged(view: SessionView, data: dict[str, Any]) -> None:
     view.boundary = data["revert"]["messageID"]
+    view.hides_boundary = data["revert"].get("before") is True
     view.shape += 1
 
 
@@ -81,7 +82,7 @@ def _fold_cleared(view: SessionView, data: dict[str, Any]) -> None:
 
 
 def _fold_committed(view: SessionView, data: dict[str, Any]) -> None:
-    view.boundary = data["messageID"]
+    view.boundary, view.hides_boundary = data["messageID"], data.get("before") is True
     kept = {entry.key for entry in view.shown}
     view.remove(*[entry for entry in view.entries if entry.key not in kept])
     view.boundary = None

@@ -41,6 +41,8 @@ class SessionView:
     """Why the session rests, if it does not rest because all is done."""
     boundary: MessageId | None = None
     """The last message that stays, while an undo is staged."""
+    hides_boundary: bool = False
+    """Whether an undo took that message too."""
     shape: int = 0
     """Counts up when entries come or go."""
     by_key: dict[str, AnyEntry] = field(default_factory=dict)
@@ -83,7 +85,7 @@ class SessionView:
         if self.boundary is None:
             return self.entries
         kept = [i for i, entry in enumerate(self.entries) if entry.message_id == self.boundary]
-        end = kept[-1] + 1 if kept else 0
+        end = 0 if not kept else kept[0] if self.hides_boundary else kept[-1] + 1
         return [
             entry for i, entry in enumerate(self.entries) if i < end or entry.key.startswith(SAID)
         ]

@@ -16,10 +16,10 @@ def run(args: argparse.Namespace) -> int:
         if staged is None:
             raise CommandError("there is nothing to redo")
         messages = await client.active_messages(args.session)
-        boundary = redo_boundary(messages, staged.message_id)
+        boundary = redo_boundary(messages, staged)
         if boundary is None:
             await client.clear_revert(args.session)
             return None
-        return await client.stage_revert(args.session, boundary)
+        return await client.stage_revert(args.session, boundary.message_id, before=boundary.before)
 
     return report_revert(args, run_with_client(args, redo))

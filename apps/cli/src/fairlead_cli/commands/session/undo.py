@@ -14,9 +14,11 @@ def run(args: argparse.Namespace) -> int:
     async def undo(client: AsyncFairlead) -> RevertState:
         staged = (await client.get(args.session)).revert
         messages = await client.active_messages(args.session)
-        boundary = undo_boundary(messages, None if staged is None else staged.message_id)
+        boundary = undo_boundary(messages, staged)
         if boundary is None:
             raise CommandError("there is nothing to undo")
-        return await client.stage_revert(args.session, boundary, files=not args.keep_files)
+        return await client.stage_revert(
+            args.session, boundary.message_id, files=not args.keep_files, before=boundary.before
+        )
 
     return report_revert(args, run_with_client(args, undo))

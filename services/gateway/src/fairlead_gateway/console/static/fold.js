@@ -424,7 +424,7 @@ const HANDLERS = {
       d.state.reload = true;
       return;
     }
-    d.state.items = d.own("items").slice(0, place + 1);
+    d.state.items = d.own("items").slice(0, data.before ? place : place + 1);
     d.state.places = new Map(d.state.items.map((item, at) => [item.id, at]));
     d.note(e, "info", "Reverted: later messages are gone");
   },

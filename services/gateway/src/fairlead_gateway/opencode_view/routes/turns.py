@@ -23,12 +23,11 @@ from fairlead_gateway.opencode_view.view_hubs import ViewHubs
 from fairlead_gateway.routes.sessions.revert import wait_for_revert
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.answer import CommandAnswer
-from fairlead_schema.commands.input import AdmitPrompt, RequestShell, ShellReceipt
+from fairlead_schema.commands.input import AdmitPrompt, CancelInput, RequestShell, ShellReceipt
 from fairlead_schema.commands.revert import RevertReached, StageRevert
 from fairlead_schema.commands.session import SeqReached, SessionCommand, SwitchAgent, SwitchModel
-from fairlead_schema.errors import InvalidRequest, MessageNotFound
 from fairlead_schema.ids import MessageId
-from fairlead_schema.message import AssistantMessage, UserMessage
+from fairlead_schema.message import AssistantMessage, CompactionMessage, UserMessage
 from fairlead_schema.model import InputModel
 from fairlead_schema.prompt import PromptInput, Receipt
 from fairlead_service import ids
@@ -147,10 +146,18 @@ class TurnRoutes:
         return json_answer(body=True)
 
     async def _revert(self, request: ApiRequest[ViewQuery, ViewRevertBody]) -> Response:
-        """The client names the first message that goes. Our boundary is the message before it."""
+        """The client names the first message that goes. Our boundary is the message before it, if any."""
         session = await load_session(request.runtime, request.at)
-        boundary = _message_before(session, request.body.message_id)
-        command = StageRevert(session_id=request.at.session_id, message_id=boundary)
+        first = request.body.message_id
+        if any(pending.message_id == first for pending in session.inbox.pending):
+            # The model has not read it, so that there is nothing to go back to.
+            cancel = CancelInput(session_id=request.at.session_id, message_id=first)
+            await send_session_command(request, "session.cancel", cancel)
+            return json_answer(view_folded(await load_session(request.runtime, request.at)))
+        boundary = _message_before(session, first)
+        command = StageRevert(
+            session_id=request.at.session_id, message_id=boundary or first, before=boundary is None
+        )
         reached = await send_command(request, "revert.stage", command, CommandAnswer[RevertReached])
         return json_answer(view_folded(await wait_for_revert(request, reached)))
 
@@ -203,17 +210,15 @@ def _answer(request: ApiRequest[ViewQuery, Any], session: Session | None) -> Res
     return json_answer(viewed[-1].wire() if viewed else {})
 
 
-def _message_before(session: Session, message_id: MessageId) -> MessageId:
+def _message_before(session: Session, message_id: MessageId) -> MessageId | None:
+    """The answer or the prompt before a message; None if history has none, or not the message."""
     before: MessageId | None = None
     for line in session.transcript.lines:
         if line.message.id == message_id:
-            if before is None:
-                text = "The first message cannot be undone: begin a new session"
-                raise InvalidRequest(text, kind="Body", field="messageID")
             return before
-        if isinstance(line.message, UserMessage | AssistantMessage):
+        if isinstance(line.message, UserMessage | AssistantMessage | CompactionMessage):
             before = line.message.id
-    raise MessageNotFound(session.id, message_id)
+    return None
 
 
 def _session_command(request: ApiRequest[ViewQuery, Any]) -> SessionCommand:

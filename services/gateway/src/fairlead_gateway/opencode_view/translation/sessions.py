@@ -131,6 +131,8 @@ def first_hidden(messages: Iterable[Message], boundary: MessageId) -> MessageId 
 
 def _hidden_from(session: Session, described: SessionInfo) -> MessageId | None:
     assert described.revert is not None, "only a staged revert hides messages"
+    if described.revert.before:
+        return described.revert.message_id
     messages = (line.message for line in session.transcript.lines)
     return first_hidden(messages, described.revert.message_id)
 

@@ -27,10 +27,10 @@ from fairlead_session.state.session import Session
 async def stage(context: ContextDep, tenant: TenantParam, command: StageRevert) -> RevertReached:
     """Ask for a revert. Raises MessageNotFound, RevertRefused, Conflict."""
     at = Address(tenant, command.session_id)
-    message_id, files = command.message_id, command.files
+    message_id, files, before = command.message_id, command.files, command.before
 
     def decide(session: Session) -> Events | StageRefusal:
-        return commands.stage(session, message_id, files=files)
+        return commands.stage(session, message_id, files=files, before=before)
 
     decided: Committed | StageRefusal = await change(
         context, at, if_session_allowed(context, decide)

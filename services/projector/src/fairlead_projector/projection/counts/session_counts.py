@@ -8,7 +8,6 @@ from fairlead_schema.events import (
     ChildFinished,
     CompactionEnded,
     CompactionUsed,
-    RevertCommitted,
     SessionEvent,
     StepEnded,
     TitleEnded,
@@ -17,7 +16,7 @@ from fairlead_schema.events import (
 from fairlead_schema.message import AssistantMessage, ToolBlock
 from fairlead_schema.session_info import ChildrenUsage
 from fairlead_session.execution.usage_sums import add_model_usage
-from fairlead_session.state.file_changes import changes_after, changes_through, settle_changes
+from fairlead_session.state.file_changes import changes_after, settle_changes
 
 Count: TypeAlias = Callable[[ProjectedSession, Any], None]
 
@@ -55,12 +54,6 @@ def _settle_changes(session: ProjectedSession, _event: CompactionEnded) -> None:
     session.row.file_changes = settle_changes(session.row.file_changes)
 
 
-def _revert_changes(session: ProjectedSession, event: RevertCommitted) -> None:
-    boundary, row = session.messages.get(event.message_id), session.row
-    if boundary is not None:
-        row.file_changes = changes_through(row.file_changes, boundary.seq)
-
-
 COUNTS: Final[Mapping[type[SessionEvent], Count]] = {
     StepEnded: _count_step,
     CompactionUsed: _count_request,
@@ -68,6 +61,5 @@ COUNTS: Final[Mapping[type[SessionEvent], Count]] = {
     ChildFinished: _count_child,
     ToolSucceeded: _count_changes,
     CompactionEnded: _settle_changes,
-    RevertCommitted: _revert_changes,
 }
 """How each event is counted. An event that is not here counts for nothing."""
