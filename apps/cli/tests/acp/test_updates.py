@@ -196,3 +196,22 @@ def test_a_filled_form_becomes_answers(content: Json | None, answers: list[list[
     asked = next(e for e in read_turn("question") if e["type"] == "question.v2.asked")
 
     assert form_answers(QuestionRequest.model_validate(asked["data"]), content) == answers
+
+
+def test_progress_of_a_call_and_a_title_of_the_model_are_shown() -> None:
+    content = [{"type": "text", "text": "half"}]
+    shown = translate(
+        [
+            event("tool.progress", assistantMessageID="msg_1", callID="call_1", content=content),
+            event("title.ended", title="A title"),
+        ]
+    )
+
+    (progress,), (title,) = (pair["updates"] for pair in shown)
+    assert progress["sessionUpdate"] == "tool_call_update"
+    assert progress["content"][0]["content"]["text"] == "half"
+    assert (title["sessionUpdate"], title["title"]) == ("session_info_update", "A title")
+
+
+def event(type_: str, **data: object) -> Json:
+    return {"type": type_, "data": data, "id": "evt_1", "seq": 1}

@@ -288,3 +288,15 @@ def test_an_answer_that_comes_again_is_no_prompt() -> None:
     assert is_answer(given)
     with pytest.raises(InvalidParamsError, match="Nothing is asked any more"):
         answer_of(given, {})
+
+
+def test_a_withdrawn_prompt_cancels_its_task() -> None:
+    turn = read_turn("text")[:2]
+    translator = translator_of(turn)
+    message_id = translator.ref.message_id
+    data = {"timestamp": 1700000000000, "messageID": message_id}
+    withdrawn = {"type": "input.cancelled", "data": data, "durable": {"seq": 3, "version": 1}}
+
+    follow(translator, [*envelopes(turn), withdrawn])
+
+    assert MessageToDict(translator.task())["status"]["state"] == "TASK_STATE_CANCELED"

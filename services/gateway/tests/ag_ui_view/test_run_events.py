@@ -231,3 +231,14 @@ def test_usage_counts_cache_and_reasoning_in_its_totals() -> None:
 
 def _event(type_: str, data: Json) -> Json:
     return {"type": type_, "data": data, "durable": {"seq": 1, "version": 1}}
+
+
+def test_a_withdrawn_prompt_cancels_its_run_and_a_title_changes_the_state() -> None:
+    progress = TurnProgress("msg_1")
+    progress.take(_event("input.cancelled", {"messageID": "msg_1"}))
+
+    (end,) = dump([end_of(progress, thread_id="t", run_id="r")])
+    (title,) = dump(RunTranslator().take(_event("title.ended", {"title": "A title"})))
+
+    assert end["outcome"] == {"type": "cancelled"}
+    assert title["delta"] == [{"op": "replace", "path": "/title", "value": "A title"}]
