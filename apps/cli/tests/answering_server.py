@@ -1,6 +1,7 @@
 """A server on a real socket that has one answer for everything."""
 
 import json
+import time
 from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 
@@ -15,9 +16,11 @@ class Answers(BaseHTTPRequestHandler):
     status, mime, body = 200, "application/json", b"{}"
     by_path: ClassVar[dict[str, bytes]] = {}
     later: ClassVar[tuple[int, str, bytes] | None] = None
+    pause_s: ClassVar[float] = 0.0
 
     def _answer(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", "0")))
+        time.sleep(self.pause_s)
         body = self.by_path.get(self.path.partition("?")[0], self.body)
         self.send_response(self.status)
         self.send_header("content-type", self.mime)
@@ -49,6 +52,10 @@ class AnsweringServer:
     def answer_at(self, path: str, body: object) -> None:
         """Answer the requests of one path with an object."""
         self._handler.by_path[path] = json.dumps(body).encode()
+
+    def take_time(self, seconds: float) -> None:
+        """Answer later."""
+        self._handler.pause_s = seconds
 
     def refuse_later(self, refusal: Refused) -> None:
         """Refuse whatever comes after the next request."""

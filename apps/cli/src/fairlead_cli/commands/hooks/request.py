@@ -13,10 +13,15 @@ from fairlead_client.errors import MalformedAnswer
 
 
 def send(
-    args: argparse.Namespace, method: str, path: str, body: dict[str, Any] | None = None
+    args: argparse.Namespace,
+    method: str,
+    path: str,
+    body: dict[str, Any] | None = None,
+    *,
+    timeout_s: float | None = None,
 ) -> Any:  # noqa: ANN401 - any JSON
     """The data of the answer; None without a body."""
-    options: dict[str, Any] = {} if body is None else {"json": body}
+    options = present(json=body, timeout=timeout_s)
     answer = run_with_connection(
         args,
         lambda connection: connection.request(

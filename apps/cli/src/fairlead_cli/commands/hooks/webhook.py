@@ -1,7 +1,7 @@
 """`fairlead webhook`: send chosen events of all sessions to a URL."""
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
 from rich.markup import escape
 
@@ -12,6 +12,8 @@ from fairlead_cli.terminal import stderr_console, stdout_console, table
 from fairlead_schema.webhooks.record import WEBHOOK_EVENTS
 
 PATH = "/api/webhook"
+POST_S: Final = 90.0
+"""Longer than the server waits for a receiver: `hooks.timeout_s` is at most 60."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,7 +31,7 @@ def _run(args: argparse.Namespace) -> int:
         case "show":
             return _list(args, [send(args, "GET", f"{PATH}/{args.id}")])
         case "test":
-            return _show_outcomes(args, [send(args, "POST", f"{PATH}/{args.id}/test")])
+            return _show_outcomes(args, [_post(args, f"{PATH}/{args.id}/test")])
         case "pause" | "resume":
             body = {"paused": args.action == "pause"}
             return _show_changed(args, send(args, "PATCH", f"{PATH}/{args.id}", body))
@@ -95,7 +97,12 @@ def _redeliver(args: argparse.Namespace) -> int:
     ids = [args.delivery]
     if args.delivery is None:
         ids = [delivery["id"] for delivery in send(args, "GET", path)]
-    return _show_outcomes(args, [send(args, "POST", f"{path}/{id_}") for id_ in ids])
+    return _show_outcomes(args, [_post(args, f"{path}/{id_}") for id_ in ids])
+
+
+def _post(args: argparse.Namespace, path: str) -> Any:  # noqa: ANN401 - any JSON
+    """Let the server post something. It answers when the receiver has."""
+    return send(args, "POST", path, timeout_s=POST_S)
 
 
 def _show_outcomes(args: argparse.Namespace, outcomes: list[dict[str, Any]]) -> int:

@@ -1,4 +1,4 @@
-"""Tables of webhooks and schedules: every word is shown as it is, and ids stay whole."""
+"""Commands about webhooks and schedules: every word is shown as it is, ids stay whole, and slow receivers are waited for."""
 
 from typing import Any
 
@@ -7,6 +7,8 @@ import pytest
 from apps.cli.tests.answering_server import AnsweringServer
 from apps.cli.tests.command_line.test_terminals import in_terminal
 from fairlead_cli.__main__ import main
+from fairlead_cli.command_line.exit_codes import NO_SERVER
+from fairlead_client.async_client import http_connection
 
 WEBHOOK: dict[str, Any] = {
     "id": "whk_1f06df34ad12gZl7opwxWye3qQ",
@@ -80,3 +82,16 @@ def test_a_program_that_reads_a_table_gets_whole_words(
     printed = "".join(capsys.readouterr().out.split())
     assert WEBHOOK["url"] in printed
     assert WEBHOOK["id"] in printed
+
+
+@pytest.mark.parametrize("action", [["test", "whk_1"], ["redeliver", "whk_1", "dlv_1"]])
+def test_a_receiver_may_take_longer_than_other_answers(
+    server: AnsweringServer, monkeypatch: pytest.MonkeyPatch, action: list[str]
+) -> None:
+    """The server waits for it up to a minute."""
+    server.answer({"data": {"id": "dlv_1", "delivered": True, "status": 200}})
+    server.take_time(0.4)
+    monkeypatch.setattr(http_connection, "TIMEOUT_S", 0.1)
+
+    assert main(["webhook", *action, "--http", server.url]) == 0
+    assert main(["webhook", "list", "--http", server.url]) == NO_SERVER
