@@ -85,7 +85,18 @@ def test_a_call_runs_shows_its_live_output_and_ends_with_its_result() -> None:
     assert (call.state, call.output) == ("running", "one\n")
 
     folded(succeeded("one\ntwo\n", structured={"exit": 0}), view=view)
-    assert (call.state, call.output, call.ended - call.began) == ("done", "one\ntwo", 3000)
+    assert (call.state, call.output, call.ended - call.began) == ("done", "one\ntwo\n", 3000)
+
+
+def test_live_output_goes_on_in_a_new_line_after_a_report_of_progress() -> None:
+    ids = {"assistantMessageID": "msg_x", "callID": "call_1"}
+    content = [{"type": "text", "text": "one\n"}]
+    progress = event("tool.progress", **ids, structured={}, content=content)
+    delta = event("tool.output.delta", **ids, delta="two\n")
+    call = folded(started(), *called(), progress, delta).call("call_1")
+
+    assert call is not None
+    assert call.output == "one\ntwo\n"
 
 
 def test_a_failed_call_says_why() -> None:

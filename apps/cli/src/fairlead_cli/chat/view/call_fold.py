@@ -87,12 +87,14 @@ def _move(call: CallEntry, state: CallState) -> None:
 
 
 def _text_of(content: Sequence[dict[str, Any]]) -> str:
-    """The text of a result, and a line for each file in it."""
+    """The text of a result, and a line for each file in it. More may follow on its last line."""
     pieces = [
         item["text"] if item["type"] == "text" else f"[{item.get('name') or item.get('mime')}]"
         for item in content
     ]
-    return clean("\n".join(piece.rstrip("\n") for piece in pieces))[-OUTPUT_LENGTH_MAX:]
+    *others, last = pieces or [""]
+    joined = "\n".join([*(piece.rstrip("\n") for piece in others), last])
+    return clean(joined)[-OUTPUT_LENGTH_MAX:]
 
 
 CALL_EVENTS: Final[Mapping[str, EventHandler]] = {
