@@ -3,13 +3,25 @@
 from dataclasses import replace
 
 import pytest
+from rich.cells import cell_len
+from textual.geometry import Size
 from textual.strip import Strip
 
-from apps.cli.tests.chat.events import asked, called, folded, prompt, started, succeeded, text_ended
+from apps.cli.tests.chat.events import (
+    asked,
+    called,
+    event,
+    folded,
+    prompt,
+    started,
+    succeeded,
+    text_ended,
+)
 from fairlead_cli.chat.screen.block_layout import BlockLayout
 from fairlead_cli.chat.screen.entry_lines import DrawOptions, EntryLines
 from fairlead_cli.chat.screen.markdown_lines import MarkdownLines, make_console, stable_end
-from fairlead_cli.chat.view.ask_text import ask_text, permission_choices
+from fairlead_cli.chat.screen.side_lines import activity_text
+from fairlead_cli.chat.view.ask_text import ask_text, permission_choices, shown_asks
 from fairlead_cli.chat.view.call_card import card_body, card_title, duration
 from fairlead_cli.chat.view.entries import AnyEntry, CallEntry, TextEntry
 from fairlead_cli.chat.view.session_view import SessionView
@@ -35,6 +47,22 @@ def test_a_folded_card_shows_the_beginning_and_an_unfolded_card_everything() -> 
 
     assert folded_card == (("0", "1", "2"), 17, False)
     assert (len(unfolded.lines), unfolded.hidden) == (20, 0)
+
+
+def test_an_unfolded_card_shows_the_input_that_its_title_has_no_room_for() -> None:
+    script = "for i in 1 2; do\n  echo $i\ndone"
+    call = call_of(folded(*called(input_={"command": script, "timeout": 5}), succeeded("1\n2")))
+
+    assert card_body(call, is_unfolded=False).lines == ("1", "2")
+    assert card_body(call, is_unfolded=True).lines == (
+        "command:",
+        "  for i in 1 2; do",
+        "    echo $i",
+        "  done",
+        "timeout: 5",
+        "1",
+        "2",
+    )
 
 
 def test_a_card_of_a_file_that_was_read_shows_only_its_size() -> None:
@@ -201,14 +229,40 @@ def test_money_and_tokens_are_short() -> None:
 
 
 def test_a_permission_says_what_is_wanted_and_by_whom() -> None:
-    view = folded(*called(), asked())
-    ask = view.asks["per_1"]
-    lines = [line for _, line in ask_text(ask, None, asked_by="explore", waiting=2)]
+    view = folded(*called(input_={"command": "rm x"}), asked())
+    [waiting] = shown_asks(view, "explore")
+    lines = [line for _, line in ask_text(waiting, None, count=2)]
 
     assert lines == ["The sub-agent explore wants to run  (1 of 2)", "  rm x"]
-    assert [id_ for id_, _, _ in permission_choices(ask)] == [  # type: ignore[arg-type]
+    assert [id_ for id_, _, _ in permission_choices(waiting.ask)] == [  # type: ignore[arg-type]
         "once",
         "always",
         "reject",
         "own-words",
     ]
+
+
+def test_a_permission_shows_what_would_be_written() -> None:
+    given = {"path": "/work/a.txt", "content": "one\ntwo\n"}
+    ids = {"type": "tool", "messageID": "msg_x", "callID": "call_1"}
+    wanted = event(
+        "permission.v2.asked", id="per_1", action="edit", resources=["a.txt"], source=ids
+    )
+    [waiting] = shown_asks(folded(*called(tool="write", input_=given), wanted))
+
+    assert [line for _, line in ask_text(waiting, None, count=1)] == [
+        "The model wants to change",
+        "  a.txt",
+        "  content:",
+        "    one",
+        "    two",
+    ]
+
+
+def test_prompts_that_wait_take_one_line_each_however_wide_their_letters_are() -> None:
+    sending = ["港" * 80, *(f"prompt {number}" for number in range(9))]
+    lines = activity_text(folded(), sending, ["notes.txt (1 KiB)"], Size(60, 30)).plain.split("\n")
+
+    assert all(cell_len(line) < 60 for line in lines)
+    assert [line.split()[0] for line in lines] == ["sending"] * 4 + ["│", "+"]
+    assert len(activity_text(folded(), sending, [], Size(60, 8)).plain.split("\n")) == 2

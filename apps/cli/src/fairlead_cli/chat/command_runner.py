@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
+from pydantic import ValidationError
+
 from fairlead_cli.boundaries import redo_boundary, undo_boundary
 from fairlead_cli.chat.chat_start import ServerOffer, name_of
 from fairlead_cli.chat.screen.picker import PickerItem
@@ -12,8 +14,14 @@ from fairlead_cli.chat.session_link import SessionLink
 from fairlead_cli.chat.view.command_line import SlashCommand, help_lines
 from fairlead_cli.chat.view.status_line import money, usage
 from fairlead_cli.errors import CommandError
+from fairlead_client import ClientError, Refused
 from fairlead_schema.ids import SessionId
 
+FAILURES: Final = (CommandError, Refused, ClientError, ValidationError)
+"""Why something that a person asked for may fail."""
+OTHER_RELEASE: Final = (
+    "The server's answer cannot be read: it is of another release. Compare `fairlead --version`."
+)
 KEYS: Final = (
     ("Enter", "send; while the model works it reads it at its next step"),
     ("Tab", "send for later: it waits until the work is done"),
@@ -51,6 +59,11 @@ class ChatHost(Protocol):
 
     def leave(self) -> None:
         """End the application."""
+
+
+def failure_text(error: Exception) -> str:
+    """A failure as a person reads it."""
+    return OTHER_RELEASE if isinstance(error, ValidationError) else str(error)
 
 
 async def run_command(host: ChatHost, line: SlashCommand) -> None:

@@ -9,8 +9,9 @@ from typing import Any, Final
 from fairlead_cli.chat.attachments import Attachment
 from fairlead_cli.chat.chat_start import ChatStart
 from fairlead_cli.chat.sub_agents import SubAgents
+from fairlead_cli.chat.view.ask_text import ShownAsk, shown_asks
 from fairlead_cli.chat.view.fold import fold
-from fairlead_cli.chat.view.session_view import Ask, SessionView
+from fairlead_cli.chat.view.session_view import SessionView
 from fairlead_client import AsyncFairlead, ClientError, Refused, mint_message_id
 from fairlead_client.prompt_input import PromptFields
 from fairlead_schema.errors import CursorExpired, SessionNotFound, Unauthorized
@@ -49,9 +50,9 @@ class SessionLink:
         self.sub_agents = SubAgents(fairlead, on_change)
 
     @property
-    def asks(self) -> list[tuple[Ask, str]]:
-        """What people are asked, by this session or by its sub-agents, with the name of the latter."""
-        return [(ask, "") for ask in self.view.asks.values()] + self.sub_agents.asks
+    def asks(self) -> list[ShownAsk]:
+        """What people are asked, by this session or by its sub-agents."""
+        return shown_asks(self.view) + self.sub_agents.asks
 
     def open(self, session_id: SessionId) -> None:
         """Show a session from its beginning, instead of the one before."""

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final
 
+from fairlead_cli.chat.view.ask_text import ShownAsk, shown_asks
 from fairlead_cli.chat.view.call_card import card_title
 from fairlead_cli.chat.view.entries import CallEntry, TextEntry
 from fairlead_cli.chat.view.fold import fold
 from fairlead_cli.chat.view.plain_text import one_line
-from fairlead_cli.chat.view.session_view import Ask, SessionView
+from fairlead_cli.chat.view.session_view import SessionView
 from fairlead_client import AsyncFairlead, ClientError, Refused
 
 BIRTH_S: Final = 0.3
@@ -28,13 +29,13 @@ class SubAgents:
         self._looked = 0
 
     @property
-    def asks(self) -> list[tuple[Ask, str]]:
-        """What the sub-agents ask, with the name of each."""
+    def asks(self) -> list[ShownAsk]:
+        """What the sub-agents ask."""
         return [
-            (ask, self._names[id_])
+            ask
             for id_, view in self._views.items()
             if id_ in self._tasks
-            for ask in view.asks.values()
+            for ask in shown_asks(view, self._names[id_])
         ]
 
     @property

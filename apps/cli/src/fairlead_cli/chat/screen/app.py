@@ -5,7 +5,6 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from pydantic import ValidationError
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,12 +12,13 @@ from typing_extensions import override
 
 from fairlead_cli.chat.attachment_tray import AttachmentTray
 from fairlead_cli.chat.chat_start import ChatStart, ServerOffer
-from fairlead_cli.chat.command_runner import run_command
+from fairlead_cli.chat.command_runner import FAILURES, failure_text, run_command
 from fairlead_cli.chat.completion_source import find_choices
 from fairlead_cli.chat.history_file import load_prompts, save_prompt
 from fairlead_cli.chat.screen.ask_panel import AskPanel
 from fairlead_cli.chat.screen.choice_list import CompletionList
 from fairlead_cli.chat.screen.composer import Composer
+from fairlead_cli.chat.screen.frame_clock import FrameClock
 from fairlead_cli.chat.screen.input_bytes import tolerate_broken_input
 from fairlead_cli.chat.screen.picker import Picker, PickerItem
 from fairlead_cli.chat.screen.side_lines import SideText, activity_text, status_text
@@ -45,15 +45,7 @@ from fairlead_schema.errors import Unauthorized
 from fairlead_schema.ids import SessionId
 from fairlead_schema.prompt import Delivery
 
-FRAME_S: Final = 0.08
-"""The pause between two drawings while text streams in. Its bytes come a little less often."""
-FRAME_S_MAX: Final = 0.5
-REST_FACTOR: Final = 20
-"""After a drawing that took long the next one waits so many times as long: text never takes a whole core."""
 TICK_S: Final = 0.5
-OTHER_RELEASE: Final = (
-    "The server's answer cannot be read: it is of another release. Compare `fairlead --version`."
-)
 LEAVE_S: Final = 2.0
 """A second Ctrl-C within this time leaves."""
 
@@ -92,8 +84,7 @@ class ChatApp(App[SessionId]):
         self._history_file = history
         self._tray = AttachmentTray()
         self._said = 0
-        self._is_scheduled = False
-        self._next_frame_at = 0.0
+        self._clock = FrameClock()
         self._leaving_at = 0.0
         self._hint = ""
         self._trail: list[SessionId] = []
@@ -104,7 +95,7 @@ class ChatApp(App[SessionId]):
         completion = CompletionList()
         yield TranscriptPane(self.link.view)
         yield SideText(id="activity")
-        yield AskPanel()
+        yield AskPanel(escape="Esc interrupts")
         yield completion
         yield Composer(completion, PromptHistory(load_prompts(self._history_file)))
         yield SideText(id="status")
@@ -122,25 +113,21 @@ class ChatApp(App[SessionId]):
     # What the session does.
 
     def _schedule(self) -> None:
-        """Draw now, or soon after the last drawing. However much happens until then, it is drawn once."""
-        if self._is_scheduled:
-            return
-        self._is_scheduled = True
-        wait_s = self._next_frame_at - time.monotonic()
-        if wait_s > 0:
+        """Draw soon."""
+        self._clock.ask(self._draw_in)
+
+    def _draw_in(self, wait_s: float) -> None:
+        if wait_s:
             self.set_timer(wait_s, self._frame)
         else:
             self.call_later(self._frame)
 
     def _frame(self) -> None:
-        self._is_scheduled = False
-        began = time.thread_time()
-        transcript = self.query_one(TranscriptPane)
-        if transcript.view is not self.link.view:
-            transcript.show(self.link.view)
-        transcript.sync()
-        rest_s = (time.thread_time() - began) * REST_FACTOR
-        self._next_frame_at = time.monotonic() + min(max(FRAME_S, rest_s), FRAME_S_MAX)
+        with self._clock:
+            transcript = self.query_one(TranscriptPane)
+            if transcript.view is not self.link.view:
+                transcript.show(self.link.view)
+            transcript.sync()
         self._show_ask()
         self._show_lines()
 
@@ -150,7 +137,7 @@ class ChatApp(App[SessionId]):
             self._leaving_at, self._hint = 0.0, ""
         if isinstance(self._connection.failure, Unauthorized):
             self.link.say_signed_out()
-        if self.link.view.activity != "resting":
+        if self.link.view.activity != "resting" or self.link.asks:
             self._schedule()
         self._show_lines()
 
@@ -162,17 +149,16 @@ class ChatApp(App[SessionId]):
             is_away=self._connection.failure is not None and not link.is_deleted,
             attachments=len(self._tray),
         )
-        text = activity_text(link.view, list(link.sending.values()), self._tray.labels, width)
+        text = activity_text(link.view, list(link.sending.values()), self._tray.labels, self.size)
         self.query_one("#activity", SideText).put(text)
         self.query_one("#status", SideText).put(status_text(link.view, around, self._hint, width))
 
     def _show_ask(self) -> None:
         asks, panel, composer = self.link.asks, self.query_one(AskPanel), self.query_one(Composer)
-        if asks:
-            ask, asked_by = asks[0]
-            panel.show(ask, asked_by=asked_by, waiting=len(asks))
-        else:
-            panel.show(None, asked_by="", waiting=0)
+        if asks and not panel.display and composer.is_typing:
+            # A key that was meant for the text must not answer. The clock comes back to this.
+            return
+        panel.show(asks[0] if asks else None, count=len(asks))
         if panel.display:
             composer.display = False
         elif not composer.display:
@@ -274,7 +260,7 @@ class ChatApp(App[SessionId]):
                 await work
             except (Refused, ClientError):
                 # The person is asked again.
-                self.query_one(AskPanel).ask = None
+                self.query_one(AskPanel).ask_again()
                 raise
 
         self._work(attempt())
@@ -316,7 +302,9 @@ class ChatApp(App[SessionId]):
         if self._leaving_at:
             self.leave()
             return
-        self.query_one(Composer).put("")
+        composer = self.query_one(Composer)
+        if composer.display:
+            composer.clear_draft()
         self._leaving_at = time.monotonic()
         self._hint = "Ctrl-C again leaves. The session goes on."
         self._show_lines()
@@ -328,10 +316,15 @@ class ChatApp(App[SessionId]):
         self.query_one(TranscriptPane).unfold_all()
 
     def action_page(self, direction: int) -> None:
-        self.query_one(TranscriptPane).page(direction)
+        """Scroll what is asked, if there is more of it, or else the transcript."""
+        if not self.query_one(AskPanel).scroll_text(direction):
+            self.query_one(TranscriptPane).page(direction)
 
     def action_follow_end(self) -> None:
         self.query_one(TranscriptPane).follow_end()
+
+    def on_resize(self) -> None:
+        self.query_one(AskPanel).fit()
 
     # What commands need.
 
@@ -370,7 +363,8 @@ class ChatApp(App[SessionId]):
     def leave(self) -> None:
         """End the application. The session goes on."""
         self.link.close()
-        self.exit(self._trail[0] if self._trail else self.link.view.session_id)
+        shown = self._trail[0] if self._trail else self.link.view.session_id
+        self.exit(shown)
 
     def _open(self, session_id: SessionId | None) -> None:
         if session_id is None:
@@ -386,9 +380,8 @@ class ChatApp(App[SessionId]):
         async def attempt() -> None:
             try:
                 await work
-            except (CommandError, Refused, ClientError, ValidationError) as error:
-                is_strange = isinstance(error, ValidationError)
-                self.say(OTHER_RELEASE if is_strange else str(error), "error")
+            except FAILURES as error:
+                self.say(failure_text(error), "error")
                 composer = self.query_one(Composer)
                 if restore and not composer.text:
                     composer.put(restore)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
@@ -13,12 +14,17 @@ from fairlead_cli.chat.view.completion import CompletionChoice, CompletionTarget
 
 
 class ChoiceList(OptionList):
-    """Choices with numbers: the key of a number chooses at once."""
+    """Choices with numbers: the key of a number chooses at once. The space key only sets marks."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "select", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "mark", show=False)]
 
-    def fill(self, labels: Sequence[tuple[str, str, str]]) -> None:
+    def __init__(self) -> None:
+        super().__init__(id="ask-choices", compact=True)
+        self._takes_marks = False
+
+    def fill(self, labels: Sequence[tuple[str, str, str]], *, takes_marks: bool) -> None:
         """Show choices: the id, the label and a note of each."""
+        self._takes_marks = takes_marks
         self.clear_options()
         for number, (id_, label, note) in enumerate(labels, start=1):
             text = Text(f"{number}. " if number < 10 else "   ", style="dim")  # noqa: PLR2004
@@ -27,6 +33,16 @@ class ChoiceList(OptionList):
                 text.append(f"  {note}", style="dim")
             self.add_option(Option(text, id=id_))
         self.highlighted = 0
+
+    def lines_at(self, width: int) -> int:
+        """How many lines the choices take, about, with lines of a width."""
+        texts = (str(option.prompt) for option in self.options)
+        return sum(max(1, -(-cell_len(text) // max(1, width))) for text in texts)
+
+    def action_mark(self) -> None:
+        """Set or take a mark. A choice that cannot be taken back needs another key."""
+        if self._takes_marks:
+            self.action_select()
 
     def on_key(self, event: events.Key) -> None:
         """Choose by number."""

@@ -1,6 +1,7 @@
 """The field in which a person writes."""
 
-from typing import Literal
+import time
+from typing import Final, Literal
 
 from textual import events
 from textual.message import Message
@@ -14,6 +15,8 @@ from fairlead_cli.chat.view.plain_text import clean
 from fairlead_cli.chat.view.prompt_history import PromptHistory
 from fairlead_schema.prompt import Delivery
 
+TYPING_S: Final = 1.0
+"""A person who pauses for so long looks at the screen again."""
 _NEW_LINE = frozenset({"ctrl+j", "shift+enter", "alt+enter"})
 
 
@@ -51,6 +54,12 @@ class Composer(TextArea):
         )
         self._completion = completion
         self._history = history
+        self._typed_at = 0.0
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether a person is in the middle of a text."""
+        return bool(self.text) and time.monotonic() - self._typed_at < TYPING_S
 
     @property
     def target(self) -> CompletionTarget | None:
@@ -63,8 +72,14 @@ class Composer(TextArea):
         self.text = text
         self.move_cursor(self.document.end)
 
+    def clear_draft(self) -> None:
+        """Remove what is written. It returns with the key for earlier prompts."""
+        self._history.add(self.text)
+        self.put("")
+
     @override
     async def _on_key(self, event: events.Key) -> None:
+        self._typed_at = time.monotonic()
         handled = self._handle(event.key)
         if handled:
             event.stop()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rich.text import Text
+from textual.geometry import Size
 from textual.widgets import Static
 
 from fairlead_cli.chat.view.call_card import card_title
@@ -44,15 +45,16 @@ class SideText(Static):
 
 
 def activity_text(
-    view: SessionView, sending: Sequence[str], attachments: Sequence[str], width: int
+    view: SessionView, sending: Sequence[str], attachments: Sequence[str], size: Size
 ) -> Text:
     """What the session does now, which prompts wait, and what is attached; empty at rest."""
+    width, shown_max = size.width, min(_WAITING_MAX, max(1, size.height // 6))
     lines: list[Text] = []
     if view.activity != "resting" and not view.asks:
         spin = _SPINNER[int(time.monotonic() * 2) % len(_SPINNER)]
         doing = "Stopping" if view.activity == "stopping" else _doing(view)
-        lines.append(Text.assemble((f"{spin} ", "cyan"), (one_line(doing, width - 20), "dim")))
-        lines[-1].append("  Esc interrupts", style="dim")
+        line = Text.assemble((f"{spin} ", "cyan"), (one_line(doing, max(10, width - 20)), "dim"))
+        lines.append(_shorten(line.append("  Esc interrupts", style="dim"), width))
     elif view.reason:
         lines.append(Text(f"! {one_line(view.reason, width * 2)}", style="yellow"))
     elif view.inbox and not view.asks:
@@ -61,13 +63,19 @@ def activity_text(
         ("later" if item.delivery == "queue" else "next", item.text) for item in view.inbox.values()
     ]
     pending += [("sending", text) for text in sending]
-    for when, text in pending[:_WAITING_MAX]:
-        lines.append(Text(f"{when:>7} │ {one_line(text, width - 12)}", style="dim"))
-    if len(pending) > _WAITING_MAX:
-        lines.append(Text(f"        │ and {len(pending) - _WAITING_MAX} more", style="dim"))
+    for when, text in pending[:shown_max]:
+        lines.append(_shorten(Text(f"{when:>7} │ {one_line(text, width)}", style="dim"), width))
+    if len(pending) > shown_max:
+        lines.append(Text(f"        │ and {len(pending) - shown_max} more", style="dim"))
     if attachments:
-        lines.append(Text(f"+ {', '.join(attachments)}", style="cyan"))
+        lines.append(_shorten(Text(f"+ {', '.join(attachments)}", style="cyan"), width))
     return Text("\n").join(lines)
+
+
+def _shorten(line: Text, width: int) -> Text:
+    """The line in so many cells: a Chinese character takes two of them."""
+    line.truncate(max(1, width - 1), overflow="ellipsis")
+    return line
 
 
 def status_text(view: SessionView, around: Surroundings, hint: str, width: int) -> Text:

@@ -22,7 +22,6 @@ Screen {
 }
 #activity {
     height: auto;
-    max-height: 6;
     padding: 1 0 0 0;
 }
 #completion {
@@ -32,15 +31,6 @@ Screen {
     background: ansi_default;
     border: none;
 }
-#ask {
-    height: auto;
-    max-height: 60%;
-    border-top: solid ansi_yellow;
-    padding: 0 1;
-}
-#ask-text { height: auto; max-height: 16; }
-#ask-choices { height: auto; max-height: 12; background: ansi_default; border: none; }
-#ask-words { display: none; background: ansi_default; }
 #composer {
     height: auto;
     max-height: 10;

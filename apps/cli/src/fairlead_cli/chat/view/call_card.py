@@ -1,5 +1,7 @@
 """What a card says about a call: its title, its lines, and what is left out while it is folded."""
 
+import json
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
 from fairlead_cli.chat.view.entries import CallEntry
@@ -7,6 +9,7 @@ from fairlead_cli.chat.view.plain_text import clean, one_line
 
 FOLDED_LINES: Final = 3
 UNFOLDED_LINES: Final = 2000
+INPUT_LINES_MAX: Final = 2000
 # The argument that says most about a call.
 _SUBJECTS: Final = {
     "bash": "command",
@@ -54,6 +57,7 @@ def card_body(call: CallEntry, *, is_unfolded: bool) -> CardBody:
     if call.child_line and not call.ended:
         lines = [call.child_line]
     if is_unfolded:
+        lines = lines if patch or call.tool == "question" else _input(call) + lines
         return CardBody(tuple(lines[:UNFOLDED_LINES]), len(lines[UNFOLDED_LINES:]), bool(patch))
     if call.tool in _QUIET and call.state == "done":
         return CardBody((), len(lines), is_diff=False)
@@ -62,6 +66,29 @@ def card_body(call: CallEntry, *, is_unfolded: bool) -> CardBody:
     hidden = max(0, len(lines) - FOLDED_LINES)
     shown = lines[:FOLDED_LINES] if call.ended else lines[-FOLDED_LINES:]
     return CardBody(tuple(shown), hidden, bool(patch))
+
+
+def _input(call: CallEntry) -> list[str]:
+    """The input of a call, unless its title says all of it."""
+    subject = call.input.get(_SUBJECTS.get(call.tool, ""))
+    is_whole = isinstance(subject, str) and card_title(call) == clean(subject)
+    return input_lines(call.input, without={str(subject)} if is_whole else ())
+
+
+def input_lines(given: dict[str, Any], *, without: Collection[str] = ()) -> list[str]:
+    """The arguments of a call, except for texts that are shown elsewhere."""
+    lines: list[str] = []
+    for name, value in given.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if text in without:
+            continue
+        first, *more = clean(text).rstrip("\n").split("\n")
+        label = f"{clean(name)}:"
+        lines += (
+            [label, f"  {first}", *(f"  {line}" for line in more)] if more else [f"{label} {first}"]
+        )
+    left = len(lines) - INPUT_LINES_MAX
+    return [*lines[:INPUT_LINES_MAX], f"… {left} more lines"] if left > 0 else lines
 
 
 def duration(call: CallEntry, now_ms: int) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from fairlead_cli.chat.view.entries import AnyEntry, CallEntry, NoticeLevel, WaitingPrompt
 from fairlead_cli.chat.view.entries import NoticeEntry as Notice
+from fairlead_cli.chat.view.plain_text import clean
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 
@@ -65,7 +66,7 @@ class SessionView:
     def notice(self, key: str, text: str, level: NoticeLevel = "info") -> None:
         """Say one sentence, once for each key."""
         if key not in self.by_key:
-            self.add(Notice(key=key, message_id="", text=text, level=level))
+            self.add(Notice(key=key, message_id="", text=clean(text), level=level))
 
     def call(self, call_id: str) -> CallEntry | None:
         """The entry of a call."""

@@ -36,7 +36,7 @@ def status_line(view: SessionView, around: Surroundings, width: int) -> str:
         one_line(view.title, 40) if not view.title.startswith("New session - ") else "",
     ]
     line = ""
-    for part in filter(None, parts):
+    for part in filter(None, map(one_line, parts)):
         longer = f"{line}{SEPARATOR}{part}" if line else part
         if len(longer) <= width:
             line = longer
