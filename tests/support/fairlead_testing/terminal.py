@@ -80,6 +80,10 @@ class Terminal:
     def exit_code(self) -> int | None:
         return None if self._process.isalive() else self._process.exitstatus
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program."""
+        self._process.kill(number)
+
     def type(self, text: str | bytes) -> None:
         """Type keys, as a terminal sends them."""
         self._process.send(text)

@@ -3,15 +3,15 @@
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairlead_cli.chat.chat_start import ChatStart, ServerOffer, read_offer
+from fairlead_cli.chat.gathered_http import open_gathered_http
 from fairlead_cli.chat.history_file import history_path
 from fairlead_cli.chat.screen.app import ChatApp
 from fairlead_cli.chat.session_items import session_items
 from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import explain_errors, gateway_of
-from fairlead_cli.gathered_http import open_gathered_http
 from fairlead_cli.options.session import PICK
 from fairlead_client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
@@ -25,10 +25,15 @@ FIRST_ANSWER_S: Final = 3.0
 PATIENCE_S: Final = 30.0
 
 
-async def launch_chat(
-    args: argparse.Namespace, *, on_screen: Callable[[], None]
-) -> SessionId | None:
-    """Run the application until a person leaves. Says which session was shown last.
+class ChatEnd(NamedTuple):
+    """Which session was shown last, and the exit code."""
+
+    session_id: SessionId | None
+    exit_code: int
+
+
+async def launch_chat(args: argparse.Namespace, *, on_screen: Callable[[], None]) -> ChatEnd:
+    """Run the application until a person leaves.
 
     `on_screen` is called once the server has answered and the screen is about to open.
     """
@@ -52,7 +57,8 @@ async def launch_chat(
         app.first_session, app.first_prompt = first, args.prompt
         app.picks_first = args.resume == PICK
         on_screen()
-        return await app.run_async()
+        session_id = await app.run_async()
+        return ChatEnd(session_id, app.return_code or 0)
 
 
 def choose_start(args: argparse.Namespace, offer: ServerOffer, *, is_local: bool) -> ChatStart:

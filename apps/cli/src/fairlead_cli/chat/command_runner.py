@@ -28,6 +28,7 @@ KEYS: Final = (
     ("Ctrl-J", "new line (also Shift-Enter, Alt-Enter, or \\ at the end)"),
     ("Esc", "interrupt the work"),
     ("Ctrl-C twice", "leave; the session goes on"),
+    ("Ctrl-Z", "suspend; `fg` in the shell returns"),
     ("Up, Down", "earlier prompts"),
     ("PgUp, PgDn", "scroll"),
     ("Tab (empty)", "choose cards: arrows, Enter unfolds, o opens a sub-agent, Esc returns"),

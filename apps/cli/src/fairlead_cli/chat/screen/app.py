@@ -21,6 +21,7 @@ from fairlead_cli.chat.screen.composer import Composer
 from fairlead_cli.chat.screen.frame_clock import FrameClock
 from fairlead_cli.chat.screen.input_bytes import tolerate_broken_input
 from fairlead_cli.chat.screen.picker import Picker, PickerItem
+from fairlead_cli.chat.screen.screen_signals import draw_after_suspension, leave_on_signals, suspend
 from fairlead_cli.chat.screen.side_lines import SideText, activity_text, status_text
 from fairlead_cli.chat.screen.style import STYLE
 from fairlead_cli.chat.screen.transcript import CARD_KEYS, TranscriptPane
@@ -58,6 +59,7 @@ class ChatApp(App[SessionId]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "leave_or_clear", show=False, priority=True),
         Binding("ctrl+q", "none", show=False, priority=True),
+        Binding("ctrl+z", "suspend", show=False, priority=True),
         Binding("ctrl+o", "unfold_all", show=False, priority=True),
         Binding("pageup", "page(-1)", show=False, priority=True),
         Binding("pagedown", "page(1)", show=False, priority=True),
@@ -105,6 +107,8 @@ class ChatApp(App[SessionId]):
         self.open_session(self.first_session)
         self.query_one(Composer).focus()
         self.set_interval(TICK_S, self._tick)
+        leave_on_signals(self.leave)
+        draw_after_suspension(self)
         if self.picks_first:
             self._work(run_command(self, SlashCommand("sessions", "")))
         if self.first_prompt:
@@ -312,6 +316,12 @@ class ChatApp(App[SessionId]):
     def action_none(self) -> None:
         """Do nothing: the key would end the application."""
 
+    def action_suspend(self) -> None:
+        """Give the terminal to the shell."""
+        if not suspend():
+            self._hint = "Ctrl-Z needs a shell that started this program as a job."
+            self._show_lines()
+
     def action_unfold_all(self) -> None:
         self.query_one(TranscriptPane).unfold_all()
 
@@ -360,11 +370,11 @@ class ChatApp(App[SessionId]):
         self._trail = []
         self._open(session_id)
 
-    def leave(self) -> None:
+    def leave(self, exit_code: int = 0) -> None:
         """End the application. The session goes on."""
         self.link.close()
         shown = self._trail[0] if self._trail else self.link.view.session_id
-        self.exit(shown)
+        self.exit(shown, return_code=exit_code)
 
     def _open(self, session_id: SessionId | None) -> None:
         if session_id is None:

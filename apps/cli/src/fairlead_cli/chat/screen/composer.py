@@ -1,9 +1,10 @@
 """The field in which a person writes."""
 
 import time
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 from typing_extensions import override
@@ -22,6 +23,9 @@ _NEW_LINE = frozenset({"ctrl+j", "shift+enter", "alt+enter"})
 
 class Composer(TextArea):
     """Enter sends, Ctrl-J makes a new line, arrows walk through earlier prompts."""
+
+    # Ctrl-Z suspends the program, as in every terminal.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+underscore", "undo", show=False)]
 
     class Submitted(Message):
         """A person sent what is written."""

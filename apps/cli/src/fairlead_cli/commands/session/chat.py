@@ -16,7 +16,7 @@ def run(args: argparse.Namespace) -> int:
         with keep_modules():
             from fairlead_cli.chat.chat_launch import launch_chat  # noqa: PLC0415
 
-        session_id = asyncio.run(launch_chat(args, on_screen=line.hide))
-    if session_id:
-        sys.stdout.write(f"The session goes on: fairlead chat --resume {session_id}\n")
-    return 0
+        end = asyncio.run(launch_chat(args, on_screen=line.hide))
+    if end.session_id and not end.exit_code:
+        sys.stdout.write(f"The session goes on: fairlead chat --resume {end.session_id}\n")
+    return end.exit_code

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from fairlead_cli.gathered_http import READS_AT_ONCE, GatheredBytes, open_gathered_http
+from fairlead_cli.chat.gathered_http import READS_AT_ONCE, GatheredBytes, open_gathered_http
 
 PIECES = [f"data: fragment {number}\n\n".encode() for number in range(80)]
 _HEAD = "HTTP/1.1 200 OK\r\ncontent-type: {mime}\r\ntransfer-encoding: chunked\r\n\r\n"
