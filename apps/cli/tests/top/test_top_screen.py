@@ -2,22 +2,29 @@
 
 import asyncio
 import os
+from dataclasses import replace
 
 import pytest
 from textual.widgets import DataTable, Input, Static
 
 from apps.cli.tests.answering_server import AnsweringServer
-from apps.cli.tests.top.test_top_figures import ASK, QUESTION, row
+from apps.cli.tests.top.test_top_figures import ASK, QUESTION, info, row
 from fairlead_cli.__main__ import main
 from fairlead_cli.command_line.exit_codes import NO_SERVER, USAGE
-from fairlead_cli.top.answer_screen import AnswerScreen
+from fairlead_cli.top.answer_screen import AnswerScreen, ChosenReply
 from fairlead_cli.top.app import TopApp
-from fairlead_cli.top.look import SessionObserver, SessionsLook
+from fairlead_cli.top.look import SessionObserver, SessionsLook, build_row
 from fairlead_cli.top.tenant_stream import follow_all
 from fairlead_client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_schema.commands.quota import TenantUsageReport
 from fairlead_schema.errors import SessionNotFound, Unauthorized
+from fairlead_schema.permission import (
+    PermissionRequest,
+    QuestionInfo,
+    QuestionOption,
+    QuestionRequest,
+)
 
 NOWHERE = "http://127.0.0.1:9"
 USAGE_REPORT = TenantUsageReport(tenant="default", quotas=(), cost=0, tokens=0)
@@ -80,7 +87,7 @@ async def test_a_permission_is_answered_with_a_choice_and_a_question_with_a_text
 
     async with app.run_test() as pilot:
         await app.push_screen(AnswerScreen(ASK), answers.append)
-        await pilot.press("down", "down", "enter")
+        await pilot.press("down", "enter")
         await app.push_screen(AnswerScreen(QUESTION), answers.append)
         await pilot.pause()
         assert isinstance(app.focused, Input)
@@ -89,7 +96,47 @@ async def test_a_permission_is_answered_with_a_choice_and_a_question_with_a_text
         await pilot.press("escape")
         await pilot.pause()
 
-    assert answers == ["reject", [["blue"]], None]
+    assert answers == [ChosenReply("reject"), [["blue"]], None]
+
+
+async def test_a_rejection_has_a_reason_and_a_question_several_answers() -> None:
+    app = screen(SessionsLook((), USAGE_REPORT))
+    answers: list[object] = []
+    options = tuple(QuestionOption(label=label, description="") for label in ("Red", "Blue"))
+    several = QuestionInfo(question="Which?", header="", options=options, multiple=True)
+    question = QuestionRequest(id="que_a", session_id="ses_a", questions=(several,))
+
+    async with app.run_test() as pilot:
+        await app.push_screen(AnswerScreen(ASK), answers.append)
+        await pilot.press("3", "n", "o", "enter")
+        await app.push_screen(AnswerScreen(question), answers.append)
+        await pilot.press("space", "down", "space", "3")
+        await pilot.pause()
+
+    assert answers == [ChosenReply("reject", "no"), [["Red", "Blue"]]]
+
+
+async def test_what_a_model_writes_does_not_command_the_terminal() -> None:
+    evil = "\x1b]0;pwned\x07\x1b[31mred"
+    question = QuestionInfo(question=evil, header=evil, options=())
+    asks = (
+        PermissionRequest(id="per_a", session_id="ses_a", action=evil, resources=(evil,)),
+        QuestionRequest(id="que_a", session_id="ses_a", questions=(question,)),
+    )
+    titled = build_row(info("ses_a"), {"state": "waiting", "reason": evil}, asks)
+    titled = replace(titled, info=titled.info.model_copy(update={"title": evil}))
+    app = screen(SessionsLook((titled,), USAGE_REPORT))
+
+    async with app.run_test() as pilot:
+        shown = [
+            text(app, "#detail"),
+            *(str(cell) for cell in app.query_one(DataTable).get_row_at(0)),
+        ]
+        await pilot.press("a")
+        shown.append(str(app.screen.query_one("#ask-text", Static).render()))
+
+    assert "\x1b" not in "".join(shown)
+    assert "red" in shown[0]
 
 
 def test_without_a_terminal_top_says_what_to_use_instead(

@@ -6,25 +6,29 @@ import time
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final
 
+from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Static
 from typing_extensions import override
 
+from fairlead_cli.chat.screen.screen_signals import draw_after_suspension, leave_on_signals, suspend
+from fairlead_cli.chat.view.plain_text import clean, one_line
 from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import explain_errors
-from fairlead_cli.terminal import shorten
-from fairlead_cli.top.answer_screen import AnswerScreen, AskAnswer
+from fairlead_cli.top.answer_screen import AnswerScreen, AskAnswer, ChosenReply
 from fairlead_cli.top.look import ASKING, Ask, SessionObserver, SessionsLook, ShownSession
 from fairlead_cli.top.rates import EventRates, RateMeter
 from fairlead_cli.top.tenant_stream import follow_all
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
-from fairlead_schema.permission import PermissionRequest, Reply
+from fairlead_schema.permission import PermissionRequest
 
-COLUMNS: Final = ("STATE", "UPDATED", "COST", "TOKENS", "MODEL", "TITLE", "SESSION")
-TITLE_LENGTH: Final = 40
+COLUMNS: Final = ("STATE", "TITLE", "COST", "TOKENS", "UPDATED", "MODEL")
+"""What matters most comes first: a narrow terminal shows the beginning."""
+OTHERS_WIDTH: Final = 62
+TITLE_MIN: Final = 16
 _STYLES: Final[Mapping[str, str]] = {ASKING: "bold yellow", "running": "green", "broken": "red"}
 
 
@@ -38,6 +42,7 @@ class TopApp(App[None]):
         Binding("i", "interrupt", "interrupt"),
         Binding("r", "resume", "resume"),
         Binding("q,ctrl+c", "quit", "quit"),
+        Binding("ctrl+z", "suspend", show=False),
     ]
     CSS = """
     #summary { height: auto; padding: 0 1; background: $panel; }
@@ -67,7 +72,7 @@ class TopApp(App[None]):
     @override
     def compose(self) -> ComposeResult:
         yield Static(id="summary", markup=False)
-        yield DataTable[str](cursor_type="row", zebra_stripes=True)
+        yield DataTable[Text](cursor_type="row", zebra_stripes=True)
         yield Static(id="detail", markup=False)
         yield Footer()
 
@@ -75,6 +80,8 @@ class TopApp(App[None]):
         self.theme = "ansi-dark"
         self._table.add_columns(*COLUMNS)
         self.show(self._shown)
+        leave_on_signals(lambda code: self.exit(return_code=code))
+        draw_after_suspension(self)
         self.set_interval(self._every_s, self.refresh_look)
         self.set_interval(1.0, self._draw_summary)
         self.run_worker(self._listen(), exclusive=False)
@@ -89,7 +96,7 @@ class TopApp(App[None]):
                 look = await self._observer.look()
             self._problem = ""
         except CommandError as error:
-            look, self._problem = self._shown, str(error)
+            look, self._problem = self._shown, clean(str(error))
         finally:
             self._is_looking = False
         self.show(look)
@@ -102,8 +109,9 @@ class TopApp(App[None]):
         place = table.cursor_row
         selected = keys[place].value if 0 <= place < len(keys) else None
         table.clear()
+        title_length = max(TITLE_MIN, self.size.width - OTHERS_WIDTH)
         for row in look.rows:
-            table.add_row(*_cells(row), key=row.info.id)
+            table.add_row(*_cells(row, title_length), key=row.info.id)
         ids = [row.info.id for row in look.rows]
         if selected in ids:
             table.move_cursor(row=ids.index(selected))
@@ -135,7 +143,12 @@ class TopApp(App[None]):
             self.notify("This session asks nothing.")
             return
         ask = row.asks[0]
-        await self.push_screen(AnswerScreen(ask), lambda answer: self._send(ask, answer))
+        screen = AnswerScreen(ask, count=len(row.asks))
+        await self.push_screen(screen, lambda answer: self._send(ask, answer))
+
+    def action_suspend(self) -> None:
+        if not suspend():
+            self.notify("Ctrl-Z needs a shell that started this program as a job.")
 
     def on_data_table_row_selected(self, _event: DataTable.RowSelected) -> None:
         self.action_open()
@@ -145,8 +158,9 @@ class TopApp(App[None]):
 
     def _send(self, ask: Ask, answer: AskAnswer) -> None:
         client = self._observer.client
-        if isinstance(ask, PermissionRequest) and isinstance(answer, str):
-            self._act(client.approve(ask, cast("Reply", answer)), f"{answer}: {ask.action}")
+        if isinstance(ask, PermissionRequest) and isinstance(answer, ChosenReply):
+            approved = client.approve(ask, answer.reply, message=answer.message)
+            self._act(approved, f"{answer.reply}: {one_line(ask.action)}")
         elif not isinstance(ask, PermissionRequest) and isinstance(answer, list):
             self._act(client.answer(ask, answer), "answered")
 
@@ -174,7 +188,7 @@ class TopApp(App[None]):
                 )
 
     @property
-    def _table(self) -> "DataTable[str]":
+    def _table(self) -> "DataTable[Text]":
         return self.query_one(DataTable)
 
     @property
@@ -212,20 +226,23 @@ def summary_line(look: SessionsLook, rates: EventRates) -> str:
 
 def detail_text(row: ShownSession) -> str:
     """Why the selected session works or rests, and what it asks."""
-    lines = [f"{row.info.id}  {row.reason}"]
+    lines = [f"{row.info.id}  {one_line(row.reason, 400)}"]
     for ask in row.asks:
         if isinstance(ask, PermissionRequest):
-            lines.append(f"asks: {ask.action} {', '.join(ask.resources)}")
+            asked = [f"{ask.action} {', '.join(ask.resources)}"]
         else:
-            lines += [f"asks: {question.question}" for question in ask.questions]
+            asked = [question.question for question in ask.questions]
+        lines += [f"asks: {one_line(text, 200)}" for text in asked]
     return "\n".join(lines)
 
 
-def _cells(row: ShownSession) -> tuple[str, ...]:
+def _cells(row: ShownSession, title_length: int) -> tuple[Text, ...]:
     updated = datetime.fromtimestamp(row.info.time.updated / 1000, UTC).astimezone()
-    style = _STYLES.get(row.state)
-    state = row.state if style is None else f"[{style}]{row.state}[/]"
-    title = shorten(row.info.title, TITLE_LENGTH).replace("[", r"\[")
-    cost = f"${row.cost:.4f}"
-    model = row.model.replace("[", r"\[")
-    return (state, f"{updated:%H:%M:%S}", cost, f"{row.tokens:,}", model, title, row.info.id)
+    return (
+        Text(row.state, style=_STYLES.get(row.state, "")),
+        Text(one_line(row.info.title, title_length)),
+        Text(f"${row.cost:.4f}", justify="right"),
+        Text(f"{row.tokens:,}", justify="right"),
+        Text(f"{updated:%H:%M:%S}"),
+        Text(one_line(row.model, 40)),
+    )

@@ -26,11 +26,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     check_terminal("top", "--json prints one look for programs")
     with OpeningLine("top") as line:
-        asyncio.run(_show(args, line))
-    return 0
+        return asyncio.run(_show(args, line))
 
 
-async def _show(args: argparse.Namespace, line: OpeningLine) -> None:
+async def _show(args: argparse.Namespace, line: OpeningLine) -> int:
     """Look once before the screen opens: a wrong address or key is said in the terminal."""
     gateway = gateway_of(args)
     connection = AsyncHttpConnection(gateway.url, gateway.token, patience_s=PATIENCE_S)
@@ -52,6 +51,7 @@ async def _show(args: argparse.Namespace, line: OpeningLine) -> None:
         )
         line.hide()
         await app.run_async()
+        return app.return_code or 0
     finally:
         await client.aclose()
 
