@@ -312,6 +312,12 @@ def test_what_is_not_the_open_network_is_not_public(address: str) -> None:
     assert not guard.is_public(ipaddress.ip_address(address))
 
 
+def test_port_0_is_no_other_name_of_the_usual_port() -> None:
+    """L-75: the permission was for what the URL says."""
+    with pytest.raises(guard.AddressRefused, match="port 0"):
+        guard.parse_target("http://example.com:0/")
+
+
 @given(st.ip_addresses(v=4))
 def test_an_address_is_as_public_as_the_one_inside(address: ipaddress.IPv4Address) -> None:
     """L-75: the notation does not matter."""

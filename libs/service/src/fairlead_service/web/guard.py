@@ -104,6 +104,8 @@ def parse_target(url: str) -> Target:
         raise AddressRefused("The URL names no host")
     if parts.username is not None or parts.password is not None:
         raise AddressRefused("The URL carries credentials, which are not sent")
+    if port == 0:
+        raise AddressRefused("The URL names port 0, at which nobody answers")
     return Target(url, parts.scheme, parts.hostname, port or SCHEMES[parts.scheme])
 
 
