@@ -430,6 +430,7 @@ async def test_who_may_not_say_that_it_is_there_works_all_the_same(
     guarded_server: Server, keys: KeyDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A service of this release may start before the grants are written anew: the log says so."""
+    await provision(keys.service_address(guarded_server.url, "provision"))
     async with open_link(keys.service_address(guarded_server.url, "audit"), name="test") as link:
         await NatsSelfDescription(link).start_answering(ServiceApi("a", "a").answers())
         await link.flush()
