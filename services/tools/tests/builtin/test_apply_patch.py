@@ -152,11 +152,24 @@ async def test_each_directory_outside_is_asked_for_once_and_all_files_together(
         ),
     )
 
-    assert needs == (
+    assert needs[:2] == (
         Need("external_directory", (f"{first}/*",), (f"{first}/*",)),
         Need("external_directory", (f"{second}/*",), (f"{second}/*",)),
-        Need("edit", (f"{first}/a", f"{first}/b", "pipe", "x", f"{second}/c"), ("*",)),
     )
+    (edit,) = needs[2:]
+    files = (f"{first}/a", f"{first}/b", "pipe", "x", f"{second}/c")
+    assert (edit.action, edit.resources, edit.save) == ("edit", files, ("*",))
+
+
+async def test_who_is_asked_sees_what_a_patch_changes(tmp_path: Path) -> None:
+    """The lines are those of the patch: the files may have others by then."""
+    text = patch("*** Update File: a\n*** Move to: b\n@@\n kept\n-old\n+new", delete("c"))
+
+    (edit,) = await required_permissions(PATCH, tmp_path, patchText=text)
+
+    assert edit.metadata == {
+        "diff": "--- a\n+++ b\n@@ -1,2 +1,2 @@\n kept\n-old\n+new\n--- c\n+++ /dev/null\n"
+    }
 
 
 @pytest.mark.parametrize(

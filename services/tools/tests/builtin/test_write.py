@@ -15,10 +15,11 @@ BOM = b"\xef\xbb\xbf"
 
 
 async def test_writing_needs_edit_on_the_file(tmp_path: Path) -> None:
-    """L-29: an approval for always covers all edits."""
-    needs = await required_permissions(WRITE, tmp_path, path="a.txt", content="x")
+    """L-29: an approval for always covers all edits. Who is asked sees what will be written."""
+    needs = await required_permissions(WRITE, tmp_path, path="a.txt", content="x\n")
 
-    assert needs == (Need("edit", ("a.txt",), ("*",)),)
+    preview = "--- a.txt\n+++ a.txt\n@@ -0,0 +1 @@\n+x\n"
+    assert needs == (Need("edit", ("a.txt",), ("*",), {"diff": preview}),)
     assert WRITE.permission == "edit"
     assert not (tmp_path / "a.txt").exists()
 

@@ -19,7 +19,7 @@ from fairlead_tools.files.changes import (
     plan_changes,
     visible_text,
 )
-from fairlead_tools.files.diff import FileDiff, diff
+from fairlead_tools.files.diff import FileDiff, diff, preview_patch
 from fairlead_tools.files.patch import Hunk, MalformedPatch, Update, parse_patch
 from fairlead_tools.files.path import PathRefused, Place, external_needs
 from fairlead_tools.files.safe_write import FileChanged, FileLocked, run_to_end
@@ -75,7 +75,8 @@ async def needs(request: PatchInput, context: CallContext) -> tuple[Need, ...]:
     hunks = _parse(request)
     places = [place for path in _paths(hunks) for place in [await _find_place(context, path)]]
     resources = tuple(dict.fromkeys(place.resource for place in places))
-    return (*external_needs(*places), Need(EDIT, resources, ("*",)))
+    preview = await asyncio.to_thread(preview_patch, hunks)
+    return (*external_needs(*places), Need(EDIT, resources, ("*",), {"diff": preview}))
 
 
 async def execute(request: PatchInput, context: CallContext) -> PatchOutput:

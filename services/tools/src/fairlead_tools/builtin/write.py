@@ -45,10 +45,11 @@ class WriteOutput(BaseModel):
 
 
 async def needs(request: WriteInput, context: CallContext) -> tuple[Need, ...]:
-    """The outside directory, if the file is there, then the file."""
+    """The outside directory, if the file is there, then the file. What was there is not read."""
     with path_errors_as(f"Unable to write {request.path}"):
         place = await find_place(context, request.path)
-    return (*external_needs(place), Need(EDIT, (place.resource,), ("*",)))
+    preview = await asyncio.to_thread(diff, place.resource, None, request.content)
+    return (*external_needs(place), Need(EDIT, (place.resource,), ("*",), {"diff": preview.patch}))
 
 
 async def execute(request: WriteInput, context: CallContext) -> WriteOutput:

@@ -1,10 +1,12 @@
 """A unified diff of a changed text, bounded in work and size."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel
+
+from fairlead_tools.files.patch import Add, Delete, Hunk, Update
 
 CONTEXT_LINES: Final = 3
 PATCH_LENGTH_MAX: Final = 50_000
@@ -27,9 +29,7 @@ class FileDiff(BaseModel):
 def diff(resource: str, before: str | None, after: str | None) -> FileDiff:
     """The diff of one file. None stands for a missing file."""
     lines = list(_lines(_split(before or ""), _split(after or "")))
-    patch = f"--- {resource}\n+++ {resource}\n" + "".join(lines)
-    if len(patch) > PATCH_LENGTH_MAX:
-        patch = patch[:PATCH_LENGTH_MAX] + "\n... (diff cut)\n"
+    patch = _shorten(f"--- {resource}\n+++ {resource}\n" + "".join(lines))
     return FileDiff(
         file=resource,
         status="added" if before is None else "deleted" if after is None else "modified",
@@ -37,6 +37,33 @@ def diff(resource: str, before: str | None, after: str | None) -> FileDiff:
         additions=sum(line.startswith("+") for line in lines),
         deletions=sum(line.startswith("-") for line in lines),
     )
+
+
+def preview_patch(hunks: Iterable[Hunk]) -> str:
+    """What a patch says that it changes, without a look at any file: line numbers begin anew."""
+    return _shorten("".join(map(_preview, hunks)))
+
+
+def _preview(hunk: Hunk) -> str:
+    match hunk:
+        case Add():
+            return diff(hunk.path, None, hunk.content).patch
+        case Delete():
+            return f"--- {hunk.path}\n+++ /dev/null\n"
+        case Update():
+            diffs = [diff(hunk.path, *map(_text, (chunk.old, chunk.new))) for chunk in hunk.chunks]
+            bodies = [one.patch.split("\n", 2)[2] for one in diffs]
+            return f"--- {hunk.path}\n+++ {hunk.to or hunk.path}\n" + "".join(bodies)
+
+
+def _text(lines: tuple[str, ...]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _shorten(patch: str) -> str:
+    if len(patch) <= PATCH_LENGTH_MAX:
+        return patch
+    return patch[:PATCH_LENGTH_MAX] + "\n... (diff cut)\n"
 
 
 def _split(text: str) -> list[str]:

@@ -51,6 +51,10 @@ class Chunk:
     def old(self) -> tuple[str, ...]:
         return tuple(text for mark, text in self.lines if mark != "+")
 
+    @property
+    def new(self) -> tuple[str, ...]:
+        return tuple(text for mark, text in self.lines if mark != "-")
+
 
 @dataclass(frozen=True, slots=True)
 class Add:
