@@ -1,6 +1,6 @@
 """Turns as commits, for the golden pairs of the translation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from fairlead_schema.catalog import ModelRef, Tokens
@@ -57,36 +57,38 @@ HELLO: Final = Prompt(text="Hello")
 LOCAL: Final = Executor(executed=False)
 
 
-def _admit(id_: str) -> PromptAdmitted:
+def admit(id_: str) -> PromptAdmitted:
     return PromptAdmitted(message_id=id_, prompt=HELLO, delivery="steer")
 
 
-def _begin(
-    user: str, assistant: str, created: int, generation: int = 1
+def begin(
+    user: str, assistant: str, created: int, generation: int = 1, prompt: Prompt = HELLO
 ) -> tuple[SessionEvent, ...]:
+    """A claim, the promotion of a prompt that was admitted at a time, and an attempt."""
     return (
         ExecutionClaimed(generation=generation, runner="run_1"),
-        PromptPromoted(message_id=user, prompt=HELLO, created=created),
+        PromptPromoted(message_id=user, prompt=prompt, created=created),
         AttemptDispatched(
             attempt_id="att_1", assistant_message_id=assistant, agent="build", model=MODEL, step=1
         ),
     )
 
 
-def _step(assistant: str) -> StepStarted:
+def step(assistant: str) -> StepStarted:
     return StepStarted(assistant_message_id=assistant, agent="build", model=MODEL)
 
 
-def _end(assistant: str, finish: str = "stop") -> StepEnded:
+def end(assistant: str, finish: str = "stop") -> StepEnded:
     tokens = Tokens(input=10, output=5)
     return StepEnded(assistant_message_id=assistant, finish=finish, cost=0.5, tokens=tokens)
 
 
-def _release(reason: str = "idle", generation: int = 1) -> ExecutionReleased:
+def release(reason: str = "idle", generation: int = 1) -> ExecutionReleased:
     return ExecutionReleased.model_validate({"generation": generation, "reason": reason})
 
 
-def _call(name: str, given: dict[str, object]) -> tuple[SessionEvent, ...]:
+def call(name: str, given: dict[str, object]) -> tuple[SessionEvent, ...]:
+    """A step that begins with a call."""
     start = ToolInputStarted(assistant_message_id="msg_2", call_id="call_1", name=name)
     ended = ToolInputEnded(assistant_message_id="msg_2", call_id="call_1", text="{}")
     called = ToolCalled(
@@ -97,10 +99,10 @@ def _call(name: str, given: dict[str, object]) -> tuple[SessionEvent, ...]:
         provider=LOCAL,
         retry="once",
     )
-    return (_step("msg_2"), start, ended, called)
+    return (step("msg_2"), start, ended, called)
 
 
-def _failed(message: str, code: str | None = None) -> ToolFailed:
+def failed(message: str, code: str | None = None) -> ToolFailed:
     return ToolFailed(
         assistant_message_id="msg_2",
         call_id="call_1",
@@ -111,18 +113,18 @@ def _failed(message: str, code: str | None = None) -> ToolFailed:
 
 TEXT: Final[Commits] = (
     (CREATED,),
-    (_admit("msg_1"),),
-    _begin("msg_1", "msg_2", 2000),
-    (_step("msg_2"), TextStarted(assistant_message_id="msg_2", text_id="t1")),
+    (admit("msg_1"),),
+    begin("msg_1", "msg_2", 2000),
+    (step("msg_2"), TextStarted(assistant_message_id="msg_2", text_id="t1")),
     (
         TextEnded(assistant_message_id="msg_2", text_id="t1", text="Good morning."),
-        _end("msg_2"),
-        _release(),
+        end("msg_2"),
+        release(),
     ),
 )
 PERMISSION: Final[Commits] = (
     *TEXT[:3],
-    _call("bash", {"command": "make test"}),
+    call("bash", {"command": "make test"}),
     (
         PermissionAsked(
             request=PermissionRequest(
@@ -145,8 +147,8 @@ PERMISSION: Final[Commits] = (
             content=(TextContent(text="ok"),),
             provider=LOCAL,
         ),
-        _end("msg_2", "tool-calls"),
-        _release(),
+        end("msg_2", "tool-calls"),
+        release(),
     ),
 )
 DECLINED: Final[Commits] = (
@@ -156,14 +158,14 @@ DECLINED: Final[Commits] = (
         InterruptRequested(declined="bash was declined"),
     ),
     (
-        _failed("Tool execution interrupted", "declined"),
-        _end("msg_2", "tool-calls"),
-        _release("declined"),
+        failed("Tool execution interrupted", "declined"),
+        end("msg_2", "tool-calls"),
+        release("declined"),
     ),
 )
 QUESTION: Final[Commits] = (
     *TEXT[:3],
-    _call("question", {"questions": []}),
+    call("question", {"questions": []}),
     (
         QuestionAsked(
             request=QuestionRequest(
@@ -176,9 +178,9 @@ QUESTION: Final[Commits] = (
     ),
     (QuestionRejected(request_id="que_1"), InterruptRequested(declined="it was dismissed")),
     (
-        _failed("Tool execution interrupted", "declined"),
-        _end("msg_2", "tool-calls"),
-        _release("declined"),
+        failed("Tool execution interrupted", "declined"),
+        end("msg_2", "tool-calls"),
+        release("declined"),
     ),
 )
 INTERRUPTED: Final[Commits] = (
@@ -189,7 +191,7 @@ INTERRUPTED: Final[Commits] = (
         StepFailed(
             assistant_message_id="msg_2", error=ErrorInfo(message="Provider turn interrupted")
         ),
-        _release("interrupted"),
+        release("interrupted"),
     ),
 )
 FAILED: Final[Commits] = (
@@ -197,7 +199,7 @@ FAILED: Final[Commits] = (
     (
         TextEnded(assistant_message_id="msg_2", text_id="t1", text="Good"),
         StepFailed(assistant_message_id="msg_2", error=ErrorInfo(message="The key is wrong")),
-        _release("failed"),
+        release("failed"),
     ),
 )
 COMPACTED: Final[Commits] = (
@@ -205,16 +207,16 @@ COMPACTED: Final[Commits] = (
     (CompactionRequested(),),
     (
         CompactionEnded(message_id="msg_3", reason="manual", text="A summary", recent=""),
-        _release(),
+        release(),
     ),
 )
 REVERTED: Final[Commits] = (
     *TEXT,
-    (_admit("msg_3"),),
+    (admit("msg_3"),),
     (InputCancelled(message_id="msg_3"),),
-    (_admit("msg_4"),),
-    _begin("msg_4", "msg_5", 8000, generation=2),
-    (_step("msg_5"), _end("msg_5"), _release(generation=2)),
+    (admit("msg_4"),),
+    begin("msg_4", "msg_5", 8000, generation=2),
+    (step("msg_5"), end("msg_5"), release(generation=2)),
     (RevertStaged(revert=RevertState(message_id="msg_2")),),
     (RevertCommitted(message_id="msg_2"),),
 )
@@ -224,18 +226,6 @@ UNDONE: Final[Commits] = (
     (RevertStaged(revert=RevertState(message_id="msg_1", before=True)),),
     (RevertCommitted(message_id="msg_1", withdrawn=(), before=True),),
 )
-
-TURNS: Final[Mapping[str, Commits]] = {
-    "text": TEXT,
-    "permission": PERMISSION,
-    "declined": DECLINED,
-    "question": QUESTION,
-    "interrupted": INTERRUPTED,
-    "failed": FAILED,
-    "compacted": COMPACTED,
-    "reverted": REVERTED,
-    "undone": UNDONE,
-}
 
 
 def record(commits: Commits) -> list[tuple[Recorded, ...]]:

@@ -16,7 +16,8 @@ from fairlead_schema.record import Recorded, decode
 from fairlead_schema.session_info import SessionInfo
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
-from services.gateway.tests.opencode_view.sample_turns import MODEL, SESSION, TEXT, TURNS, record
+from services.gateway.tests.opencode_view.sample_lives import TURNS
+from services.gateway.tests.opencode_view.sample_turns import MODEL, SESSION, TEXT, record
 
 GOLDEN = Path(__file__).parent / "golden"
 DAY = Path(__file__).parents[4] / "tests/replay/a_working_day.jsonl"
@@ -63,6 +64,9 @@ class ClientStore:
                 part = given["part"]
                 assert part["messageID"] in self.messages
                 self.parts.setdefault(part["messageID"], {})[part["id"]] = part
+            case "message.part.removed":
+                assert given["partID"] in self.parts[given["messageID"]]
+                del self.parts[given["messageID"]][given["partID"]]
             case "message.removed":
                 assert given["messageID"] in self.messages
                 del self.messages[given["messageID"]]
@@ -93,6 +97,19 @@ def test_a_turn_is_told_as_the_golden_file_says(name: str) -> None:
     told = translate(record(TURNS[name]))
 
     assert told == json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_the_events_of_a_turn_leave_a_client_with_what_the_list_serves(name: str) -> None:
+    session, store = Session(id=SESSION), ClientStore()
+    for events in record(TURNS[name]):
+        after = fold(session, events)
+        for event in changes(session, View(after, with_defaults)):
+            store.apply(event)
+        session = after
+        shown, expected = store.shown(), listed(session)
+
+        assert {id_: shown[id_] for id_ in expected} == expected
 
 
 def test_the_events_of_a_day_leave_a_client_with_what_the_list_serves() -> None:

@@ -104,7 +104,7 @@ async def test_a_client_is_told_of_prompts_and_pieces_of_text(
         prompt = [await _next(chunks) for _ in range(4)]
         await append("ses_1", *TEXT[2])
         await append("ses_1", *TEXT[3])
-        begun = [await _next(chunks) for _ in range(4)]
+        begun = [await _next(chunks) for _ in range(5)]
         await eventlog.deltas.send(at, delta)
         piece = (await _next(chunks))["payload"]
 

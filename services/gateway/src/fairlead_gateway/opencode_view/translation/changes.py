@@ -3,7 +3,7 @@
 Two states, not single events, because each event of the client holds a whole message or a whole part.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -13,7 +13,12 @@ from fairlead_gateway.opencode_view.translation.message_fields import (
     TextKey,
     ViewedMessage,
 )
-from fairlead_gateway.opencode_view.translation.messages import text_part_id, view_message
+from fairlead_gateway.opencode_view.translation.messages import (
+    Neighbours,
+    text_part_id,
+    view_message,
+    with_neighbours,
+)
 from fairlead_gateway.opencode_view.translation.session_changes import (
     Json,
     changed_asks,
@@ -38,6 +43,9 @@ from fairlead_session.state.session import Session
 
 MESSAGES_MAX: Final = 100
 """The client shows no more messages than this. Older ones do not change."""
+
+
+NOWHERE: Final = Neighbours()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ def snapshot(view: View, *, whole: bool) -> list[Json]:
     shown = list(_shown_messages(session).values())
     begin = max((at for at, one in enumerate(shown) if _is_prompt(one.message)), default=0)
     for one in shown[begin:]:
-        for viewed in view_message(one.message, setting, parent=one.parent):
+        for viewed in view_message(one.message, setting, one.around):
             found += _tell_all(viewed) if whole else _whole(viewed)
     found += changed_asks(None, session)
     if whole and session.todos:
@@ -123,24 +131,22 @@ def fragment(session: Session, delta: TextDelta | ReasoningDelta) -> Json | None
 @dataclass(frozen=True, slots=True)
 class _Shown:
     source: object
-    """The stored value. The same value cannot have changed."""
+    """The stored value. The same value with the same neighbours cannot have changed."""
     message: Message
-    parent: MessageId | None
+    around: Neighbours
 
 
 def _shown_messages(session: Session) -> dict[MessageId, _Shown]:
     """The newest messages and the pending input, oldest first."""
     lines = session.transcript.lines
     newest = [line.message for line in islice(reversed(lines), MESSAGES_MAX)]
-    parent: MessageId | None = None
-    shown: dict[MessageId, _Shown] = {}
-    for message in reversed(newest):
-        if isinstance(message, UserMessage):
-            parent = message.id
-        shown[message.id] = _Shown(message, message, parent)
+    shown = {
+        message.id: _Shown(message, message, around)
+        for message, around in with_neighbours(newest[::-1])
+    }
     for pending in session.inbox.pending:
         if (message_ := pending_message(pending)) is not None:
-            shown.setdefault(pending.message_id, _Shown(pending, message_, None))
+            shown.setdefault(pending.message_id, _Shown(pending, message_, NOWHERE))
     return shown
 
 
@@ -153,14 +159,14 @@ def _changed_messages(before: Session | None, after: View, *, whole: bool) -> It
     old_setting = setting if before is None else setting_of(before, after.with_defaults, {})
     for id_, one in _shown_messages(session).items():
         old = known.get(id_)
-        if old is not None and old.source is one.source:
+        if old is not None and old.source is one.source and old.around == one.around:
             continue
-        views = view_message(one.message, setting, parent=one.parent)
+        views = view_message(one.message, setting, one.around)
         if old is None or whole:
             for viewed in views:
                 yield from _whole(viewed)
             continue
-        old_views = view_message(old.message, old_setting, parent=old.parent)
+        old_views = view_message(old.message, old_setting, old.around)
         for viewed, old_viewed in zip(views, old_views, strict=False):
             yield from _difference(old_viewed, viewed)
 
@@ -185,12 +191,22 @@ def _difference(old: ViewedMessage, new: ViewedMessage) -> Iterator[Json]:
     """The parts that changed, and then the message: a completed message has all its parts."""
     known = {part["id"]: part for part in old.parts}
     for part in new.parts:
-        if known.get(part["id"]) != part:
+        if known.pop(part["id"], None) != part:
             yield _tell_part(new, part)
+    yield from _remove_parts(new, known.values())
     if new.info != old.info:
         yield _tell_message(new)
     if "error" not in old.info:
         yield from _failure(new)
+
+
+def _remove_parts(viewed: ViewedMessage, parts: Iterable[Json]) -> Iterator[Json]:
+    """The client stops reading at the end of a part that it does not know, so it is told of it first."""
+    for part in parts:
+        yield _tell_message(viewed)
+        yield _tell_part(viewed, part)
+        ids = {"messageID": part["messageID"], "partID": part["id"]}
+        yield event("message.part.removed", {"sessionID": part["sessionID"], **ids})
 
 
 def _failure(viewed: ViewedMessage) -> Iterator[Json]:
@@ -221,7 +237,7 @@ def _removed_messages(before: Session | None, after: View) -> Iterator[Json]:
         if _is_withdrawn(session, pending) and (shown := pending_message(pending)) is not None
     ]
     for message in gone:
-        for viewed in view_message(message, setting, parent=None):
+        for viewed in view_message(message, setting, NOWHERE):
             yield _tell_message(viewed)
             ids = {"sessionID": session.id, "messageID": viewed.info["id"]}
             yield event("message.removed", ids)

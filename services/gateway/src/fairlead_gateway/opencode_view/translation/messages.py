@@ -4,8 +4,8 @@ An id of a part follows from its place in the message, so that lists and events 
 messages by creation and parts by id.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from fairlead_gateway.opencode_view.translation.message_fields import (
     Json,
@@ -19,7 +19,8 @@ from fairlead_gateway.opencode_view.translation.message_fields import (
 )
 from fairlead_gateway.opencode_view.translation.paired_messages import view_compaction, view_shell
 from fairlead_gateway.opencode_view.translation.tool_part import is_declined, tool_part
-from fairlead_schema.catalog import Tokens
+from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.ids import MessageId
 from fairlead_schema.message import (
     AssistantMessage,
     CompactionMessage,
@@ -31,6 +32,7 @@ from fairlead_schema.message import (
     ToolBlock,
     UserMessage,
 )
+from fairlead_schema.prompt import PromptFile, TextSpan
 from fairlead_schema.tools.content import FailedCall
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL, INTERRUPTED_TURN
 
@@ -39,24 +41,52 @@ STEP_FINISH: Final = 99_999
 ABORTED: Final[Json] = {"name": "MessageAbortedError", "data": {"message": "Aborted"}}
 
 
-def view_messages(messages: Iterable[Message], setting: Setting) -> Iterator[ViewedMessage]:
-    """All messages, each assistant message with the prompt before it as its parent."""
-    parent: str | None = None
+class Author(NamedTuple):
+    """The agent and the model of an answer."""
+
+    agent: str
+    model: ModelRef
+
+
+class Neighbours(NamedTuple):
+    """What the messages around a message say about it."""
+
+    parent: MessageId | None = None
+    """The prompt that an answer belongs to, or the summary that has replaced the prompt."""
+    author: Author | None = None
+    """Who answered a prompt. Nothing else says for whom a prompt was meant."""
+
+
+def view_messages(messages: Sequence[Message], setting: Setting) -> Iterator[ViewedMessage]:
+    """All messages, oldest first."""
+    for message, around in with_neighbours(messages):
+        yield from view_message(message, setting, around)
+
+
+def with_neighbours(messages: Sequence[Message]) -> Iterator[tuple[Message, Neighbours]]:
+    """Messages with their places, oldest first."""
+    authors: list[Author | None] = []
+    author: Author | None = None
+    for message in reversed(messages):
+        authors.append(author)
+        if isinstance(message, AssistantMessage):
+            author = Author(message.agent, message.model)
+    parent: MessageId | None = None
     for message in messages:
-        if isinstance(message, UserMessage):
+        if isinstance(message, UserMessage | CompactionMessage):
             parent = message.id
-        yield from view_message(message, setting, parent=parent)
+        yield message, Neighbours(parent, authors.pop())
 
 
 def view_message(
-    message: Message, setting: Setting, *, parent: str | None
+    message: Message, setting: Setting, around: Neighbours
 ) -> tuple[ViewedMessage, ...]:
     """One message; none if the client does not show it, two if the client needs two for it."""
     match message:
         case UserMessage():
-            return (_user(message, setting),)
+            return (_user(message, setting, around.author),)
         case AssistantMessage():
-            return (_assistant(message, setting, parent),)
+            return (_assistant(message, setting, around.parent),)
         case CompactionMessage():
             return view_compaction(message, setting)
         case ShellMessage():
@@ -73,20 +103,41 @@ def text_part_id(message: AssistantMessage, block_id: str) -> str | None:
     return None
 
 
-def _user(message: UserMessage, setting: Setting) -> ViewedMessage:
+def _user(message: UserMessage, setting: Setting, author: Author | None) -> ViewedMessage:
+    agent, model = author or Author(setting.agent, setting.model)
     info = user_info(
         message.id,
         message.time.created,
         setting,
-        message.agent or setting.agent,
-        message.model or setting.model,
+        message.agent or agent,
+        message.model or model,
     )
     parts: list[Json] = [{"type": "text", "text": message.text}]
-    for file in message.files or ():
-        name = {} if file.name is None else {"filename": file.name}
-        parts.append({"type": "file", "mime": file.mime, "url": file.uri, **name})
-    parts += [{"type": "agent", "name": mention.name} for mention in message.agents or ()]
+    parts += [_file(file) for file in message.files or ()]
+    parts += [
+        {"type": "agent", "name": mention.name, **_source(mention.source)}
+        for mention in message.agents or ()
+    ]
     return build_message(info, enumerate(parts))
+
+
+def _file(file: PromptFile) -> Json:
+    """A file with its place in the text: without the place an undo would lose the file."""
+    part: Json = {"type": "file", "mime": file.mime, "url": file.uri}
+    if file.name is not None:
+        part["filename"] = file.name
+    if file.source is not None:
+        text = _span(file.source)
+        part["source"] = {"type": "file", "path": file.name or file.source.text, "text": text}
+    return part
+
+
+def _source(span: TextSpan | None) -> Json:
+    return {} if span is None else {"source": _span(span)}
+
+
+def _span(span: TextSpan) -> Json:
+    return {"start": span.start, "end": span.end, "value": span.text}
 
 
 def _assistant(message: AssistantMessage, setting: Setting, parent: str | None) -> ViewedMessage:

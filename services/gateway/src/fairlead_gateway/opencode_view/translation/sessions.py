@@ -103,9 +103,15 @@ def view_permission(ask: PermissionRequest) -> Json:
         "permission": ask.action,
         "patterns": list(ask.resources),
         "always": list(ask.save or ()),
-        "metadata": ask.metadata or {},
+        "metadata": _metadata(ask),
         **tool,
     }
+
+
+def _metadata(ask: PermissionRequest) -> Json:
+    """The title of the dialog names the files of an edit from here."""
+    found = dict(ask.metadata or {})
+    return {"filepath": ", ".join(ask.resources), **found} if ask.action == "edit" else found
 
 
 def view_question(ask: QuestionRequest) -> Json:

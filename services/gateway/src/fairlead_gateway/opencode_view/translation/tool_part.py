@@ -102,36 +102,56 @@ def _nothing(_input: Json, _structured: Json) -> Json:
 
 
 def _edit_metadata(_input: Json, structured: Json) -> Json:
-    patches = [file.get("patch") for file in _files(structured)]
+    patches = [file.get("patch") for file in _objects(structured, "files")]
     diff = "\n".join(patch for patch in patches if isinstance(patch, str))
     return {"diff": diff} if diff else {}
 
 
 def _patch_metadata(_input: Json, structured: Json) -> Json:
-    """The files of a patch. The client counts the removed lines itself only for deletions."""
-    changed = [
-        {
-            "type": change.get("type", "update"),
-            "relativePath": change.get("resource", ""),
-            "filePath": change.get("target", change.get("resource", "")),
-            "patch": change.get("patch", ""),
-            "deletions": change.get("deletions", 0),
-        }
-        for change in structured.get("applied") or _files(structured)
-        if isinstance(change, dict)
-    ]
+    """The files of a patch with their lines, which are in a list of their own."""
+    diffs = [*_objects(structured, "files")]
+    changed = []
+    for index, change in enumerate(_objects(structured, "applied")):
+        lines = diffs[index] if index < len(diffs) else {}
+        target = change.get("target", change.get("resource", ""))
+        moved = {"movePath": target} if "origin" in change else {}
+        changed.append(
+            {
+                "type": change.get("type", "update"),
+                "relativePath": change.get("resource", ""),
+                "filePath": change.get("origin", target),
+                "patch": lines.get("patch", ""),
+                "additions": lines.get("additions", 0),
+                "deletions": lines.get("deletions", 0),
+                **moved,
+            }
+        )
     return {"files": changed}
 
 
-def _files(structured: Json) -> list[Json]:
-    files = structured.get("files")
-    return [file for file in files if isinstance(file, dict)] if isinstance(files, list) else []
+def _count_as(name: str) -> Callable[[Json, Json], Json]:
+    return lambda _input, structured: (
+        {name: len(_objects(structured, "value"))} if "value" in structured else {}
+    )
+
+
+def _search_metadata(given: Json, structured: Json) -> Json:
+    found = {"numResults": given.get("numResults"), "provider": structured.get("provider")}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _objects(structured: Json, key: str) -> list[Json]:
+    found = structured.get(key)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 _FINAL: Final[Mapping[str, Callable[[Json, Json], Json]]] = {
     "write": lambda _input, _structured: {"diagnostics": {}},
     "edit": _edit_metadata,
     "apply_patch": _patch_metadata,
+    "glob": _count_as("count"),
+    "grep": _count_as("matches"),
+    "websearch": _search_metadata,
     "todowrite": lambda given, structured: {
         "todos": structured.get("todos", given.get("todos", []))
     },
