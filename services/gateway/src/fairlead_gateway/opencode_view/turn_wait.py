@@ -10,6 +10,7 @@ from fairlead_gateway.http.caller import require_scope
 from fairlead_gateway.http.operation import ApiRequest
 from fairlead_gateway.log.commands import send_session_command
 from fairlead_gateway.log.session_state import load_session
+from fairlead_gateway.opencode_view.session_rules import denies_questions
 from fairlead_gateway.opencode_view.view_hub import ViewHub
 from fairlead_gateway.opencode_view.view_hubs import ViewHubs
 from fairlead_schema.commands.asks import ReplyQuestion
@@ -60,7 +61,7 @@ class TurnWait:
             return known
         return await load_session(self._request.runtime, self._request.at)
 
-    async def until_rest(self, seq: int) -> Session | None:
+    async def until_rest(self, seq: int, *, by_program: bool = False) -> Session | None:
         """The session at rest after event `seq`; None if the process stops, or the client goes, before."""
         assert self._hub is not None, "the wait is entered first"
 
@@ -68,7 +69,7 @@ class TurnWait:
             return session.seq >= seq and is_at_rest(session)
 
         stopping = asyncio.ensure_future(self._until_nobody_waits())
-        answering = asyncio.ensure_future(self._answer_questions())
+        answering = asyncio.ensure_future(self._answer_questions(by_program=by_program))
         try:
             while not stopping.done():
                 resting: asyncio.Future[Any] = self._hub.wait_until(self._request.at, is_over)
@@ -107,10 +108,10 @@ class TurnWait:
             return None
         return session if is_over(session) else None
 
-    async def _answer_questions(self) -> None:
-        """Answer for a client that said that nobody can: it would wait for ever."""
+    async def _answer_questions(self, *, by_program: bool) -> None:
+        """Answer for a client that shows no questions: it would wait for ever."""
         request = self._request
-        if not self._hubs.denies_questions(request.at.session_id):
+        if not by_program and not denies_questions(await self.session()):
             return
         assert self._hub is not None, "the wait is entered first"
         while True:

@@ -1,17 +1,13 @@
 """The hubs of one gateway for terminal clients: one for each tenant that has some."""
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
 
 from fairlead_gateway.live.hub_life import HubsByTenant
 from fairlead_gateway.opencode_view.folded_sessions import ViewSources
 from fairlead_gateway.opencode_view.view_hub import ViewHub
 from fairlead_gateway.runtime import Runtime
-from fairlead_schema.ids import SessionId, TenantId
-
-REMEMBERED_MAX: Final = 10_000
+from fairlead_schema.ids import TenantId
 
 
 class ViewHubs:
@@ -19,20 +15,10 @@ class ViewHubs:
 
     def __init__(self) -> None:
         self._hubs: HubsByTenant[ViewHub, ViewSources] = HubsByTenant(ViewHub)
-        self._without_questions: OrderedDict[SessionId, None] = OrderedDict()
 
     def peek(self, tenant: TenantId) -> ViewHub | None:
         """The hub of a tenant, if it has clients."""
         return self._hubs.peek(tenant)
-
-    def deny_questions(self, session_id: SessionId) -> None:
-        """Remember that nobody can answer the questions of a session."""
-        self._without_questions[session_id] = None
-        if len(self._without_questions) > REMEMBERED_MAX:
-            self._without_questions.popitem(last=False)
-
-    def denies_questions(self, session_id: SessionId) -> bool:
-        return session_id in self._without_questions
 
     @asynccontextmanager
     async def enter(self, runtime: Runtime, tenant: TenantId) -> AsyncIterator[ViewHub]:

@@ -1,6 +1,7 @@
 """Sessions for the terminal client: create, list, read, name, delete, fork, and their messages."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
@@ -16,6 +17,11 @@ from fairlead_gateway.opencode_view.routes.view_operation import (
     directory_of,
     json_answer,
     view_operation,
+)
+from fairlead_gateway.opencode_view.session_rules import (
+    NO_QUESTIONS,
+    SessionRule,
+    deny_questions,
 )
 from fairlead_gateway.opencode_view.translation.messages import view_messages
 from fairlead_gateway.opencode_view.translation.sessions import (
@@ -39,6 +45,7 @@ from fairlead_schema.commands.session import (
     SessionCommand,
     SessionTitle,
 )
+from fairlead_schema.errors import Refused
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.message import Message
@@ -66,12 +73,6 @@ class NewSessionModel(InputModel):
     provider_id: str
     id: str
     variant: str | None = None
-
-
-class SessionRule(InputModel):
-    permission: str = ""
-    pattern: str = "*"
-    action: str = ""
 
 
 class ViewCreateBody(InputModel):
@@ -158,8 +159,12 @@ class SessionRoutes:
         fields = present(agent=body.agent, model=chosen, location=location)
         command = CreateSession(id=ids.session_id(), **fields)
         created = await send_command(request, "session.create", command, CommandAnswer[SessionInfo])
-        if any(rule.permission == "question" and rule.action == "deny" for rule in body.permission):
-            self._hubs.deny_questions(created.id)
+        if deny_questions(body.permission):
+            note = DescribeSession(session_id=created.id, metadata=dict(NO_QUESTIONS))
+            with suppress(Refused):  # An upgrade is not finalised: nobody takes notes yet.
+                await send_command(
+                    request, "session.describe", note, CommandAnswer[DescriptionReached]
+                )
         return json_answer(view_session(created))
 
     async def _status(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:

@@ -48,6 +48,11 @@ class PartsBody(InputModel):
     model: PromptModel | None = None
     variant: str | None = None
 
+    @property
+    def by_program(self) -> bool:
+        """Whether `run` sent the prompt. The terminal always names the agent and the model."""
+        return self.agent is None or self.model is None
+
 
 class TypedCommandBody(InputModel):
     command: str
@@ -55,6 +60,12 @@ class TypedCommandBody(InputModel):
     parts: tuple[PartInput, ...] = ()
     message_id: MessageId | None = None
     agent: str | None = None
+    model: str | None = None
+
+    @property
+    def by_program(self) -> bool:
+        """As for a prompt."""
+        return self.agent is None or self.model is None
 
 
 class ViewShellBody(InputModel):
@@ -100,7 +111,8 @@ class TurnRoutes:
             await _prepare(request, await wait.session(), request.body)
             prompt = join_parts(request.body.parts, expand=False)
             seq = await _admit(request, prompt, id_)
-            return _answer(request, await wait.until_rest(seq))
+            by_program = request.body.by_program
+            return _answer(request, await wait.until_rest(seq, by_program=by_program))
 
     async def _prompt_async(self, request: ApiRequest[ViewQuery, PartsBody]) -> Response:
         session = await load_session(request.runtime, request.at)
@@ -117,7 +129,8 @@ class TurnRoutes:
             await _prepare(request, await wait.session(), None)
             typed = PartInput(type="text", text=f"/{body.command} {body.arguments}".rstrip())
             prompt = join_parts((typed, *body.parts), expand=True)
-            return _answer(request, await wait.until_rest(await _admit(request, prompt, id_)))
+            seq = await _admit(request, prompt, id_)
+            return _answer(request, await wait.until_rest(seq, by_program=body.by_program))
 
     async def _shell(self, request: ApiRequest[ViewQuery, ViewShellBody]) -> Response:
         id_ = ids.message_id()
