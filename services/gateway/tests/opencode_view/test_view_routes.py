@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -13,13 +14,16 @@ from fairlead_eventlog.memory.tenant_broadcasts import MemoryTenantBroadcasts
 from fairlead_schema.delta import TextDelta
 from fairlead_schema.events import PermissionAsked, PromptAdmitted
 from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.message import CompactionMessage, CreationTime
 from fairlead_schema.permission import PermissionRequest
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft
+from fairlead_schema.session_info import SessionTime
 from fairlead_schema.subjects import Address
 from fairlead_service.ids import now_ms
+from fairlead_testing.read_model import MemoryReadModel
 from services.gateway.tests.conftest import Append, FakeIngest, Listen, Project
-from services.gateway.tests.opencode_view.sample_turns import FAILED, REVERTED, TEXT
+from services.gateway.tests.opencode_view.sample_turns import COMPACTED, FAILED, REVERTED, TEXT
 
 ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="Hello"), delivery="steer")
 ASK = PermissionRequest(id="per_1", session_id="ses_1", action="bash", resources=("ls",))
@@ -89,6 +93,52 @@ async def test_the_list_of_messages_has_input_that_is_not_projected(
 
     assert [message["info"]["id"] for message in messages] == ["msg_1"]
     assert messages[0]["parts"][0]["text"] == "Hello"
+
+
+async def test_a_session_opens_without_the_read_models(
+    client: httpx.AsyncClient, append: Append, read: MemoryReadModel
+) -> None:
+    """A failure counts as an empty history, and takes away what the screen shows."""
+    for events in COMPACTED:
+        await append("ses_1", *events)
+    read.unavailable = "Postgres is away"
+
+    messages = (await client.get("/session/ses_1/message?limit=100")).json()
+
+    assert [message["info"]["id"] for message in messages] == ["msg_3", "msg_3a"]
+
+
+async def test_the_history_before_a_compaction_comes_from_the_read_models(
+    client: httpx.AsyncClient,
+    append: Append,
+    project: Project,
+    messages: Callable[[int], dict[int, dict[str, Any]]],
+) -> None:
+    """They may know later messages that a revert has taken away since."""
+    for events in COMPACTED:
+        await append("ses_1", *events)
+    summary = CompactionMessage(
+        id="msg_3", reason="manual", summary="A summary", recent="", time=CreationTime(created=1)
+    )
+    gone = {"id": "msg_4", "type": "user", "text": "gone", "time": {"created": 9}}
+    project("ses_1", seq=99).messages = {**messages(2), 30: summary.wire(), 40: gone}
+
+    listed = (await client.get("/session/ses_1/message?limit=100")).json()
+
+    assert [message["info"]["id"] for message in listed] == ["msg_1", "msg_2", "msg_3", "msg_3a"]
+
+
+async def test_an_old_session_with_the_newest_activity_is_first(
+    client: httpx.AsyncClient, project: Project
+) -> None:
+    """`run -c` goes on with the first one, whenever somebody made it."""
+    project("ses_old", time=SessionTime(created=1, updated=9000))
+    for number in range(4):
+        project(f"ses_{number}", created=1000 + number)
+
+    listed = (await client.get("/session?limit=3")).json()
+
+    assert [session["id"] for session in listed] == ["ses_old", "ses_3", "ses_2"]
 
 
 async def test_a_client_is_told_of_prompts_and_pieces_of_text(

@@ -1,7 +1,7 @@
 """All routes of the terminal client. The application mounts them beside its own."""
 
 from fairlead_gateway.http.operation import AnyOperation
-from fairlead_gateway.opencode_view.routes import start
+from fairlead_gateway.opencode_view.routes import messages, start
 from fairlead_gateway.opencode_view.routes.asks import AskRoutes
 from fairlead_gateway.opencode_view.routes.sessions import SessionRoutes
 from fairlead_gateway.opencode_view.routes.streams import StreamRoutes
@@ -14,6 +14,7 @@ def view_operations() -> tuple[AnyOperation, ...]:
     hubs = ViewHubs()
     return (
         *start.OPERATIONS,
+        *messages.OPERATIONS,
         *SessionRoutes(hubs).operations(),
         *TurnRoutes(hubs).operations(),
         *AskRoutes(hubs).operations(),

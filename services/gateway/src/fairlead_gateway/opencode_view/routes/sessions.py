@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import Field
 from starlette.responses import Response
@@ -23,12 +23,9 @@ from fairlead_gateway.opencode_view.session_rules import (
     SessionRule,
     deny_questions,
 )
-from fairlead_gateway.opencode_view.translation.messages import view_messages
 from fairlead_gateway.opencode_view.translation.sessions import (
     BUSY,
     IDLE,
-    pending_message,
-    setting_of,
     view_folded,
     view_session,
 )
@@ -48,14 +45,12 @@ from fairlead_schema.commands.session import (
 from fairlead_schema.errors import Refused
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
-from fairlead_schema.message import Message
 from fairlead_schema.model import InputModel
 from fairlead_schema.session_info import SessionInfo
 from fairlead_service import ids
-from fairlead_session.state.session import Session
 
 Json: TypeAlias = dict[str, Any]
-MESSAGES_MAX = 1000
+LISTED_MAX: Final = 100
 
 
 class ViewListQuery(ViewQuery):
@@ -63,10 +58,6 @@ class ViewListQuery(ViewQuery):
     roots: bool | None = None
     search: Text | None = None
     limit: Annotated[WholeNumber, Field(ge=1)] | None = None
-
-
-class ViewMessagesQuery(ViewQuery):
-    limit: Annotated[WholeNumber, Field(ge=0)] | None = None
 
 
 class NewSessionModel(InputModel):
@@ -110,13 +101,6 @@ class SessionRoutes:
                 "PATCH", one, self._rename, scope="session:write", body=ViewTitleBody, commands=True
             ),
             view_operation("DELETE", one, self._delete, scope="session:write", commands=True),
-            view_operation(
-                "GET",
-                f"{one}/message",
-                self._messages,
-                scope="session:read",
-                query=ViewMessagesQuery,
-            ),
             view_operation("GET", f"{one}/todo", self._todos, scope="session:read", commands=True),
             view_operation("GET", f"{one}/diff", self._diff, scope="session:read", commands=True),
             view_operation("GET", f"{one}/children", self._children, scope="session:read"),
@@ -131,21 +115,27 @@ class SessionRoutes:
         )
 
     async def _list(self, request: ApiRequest[ViewListQuery, EmptyInput]) -> Response:
-        """The newest sessions, those with the newest activity first."""
-        query = request.query
+        """The sessions with the newest activity first: `run -c` takes the first one."""
+        query, limit = request.query, min(request.query.limit or LISTED_MAX, SESSIONS_MAX)
         await request.is_list_stale()
-        found = await request.runtime.read_model.sessions(
-            request.tenant,
-            SessionFilter(
-                directory=directory_of(request), search=query.search, roots=query.roots or None
-            ),
-            order="desc",
-            after=None,
-            limit=min(query.limit or 100, SESSIONS_MAX),
-        )
+        found = await self._read_newest(request, limit)
+        if len(found) == limit:
+            # An older session may have the newest activity.
+            found = await self._read_newest(request, SESSIONS_MAX)
         recent = [one for one in found if one.time.updated >= (query.start or 0)]
         recent.sort(key=lambda one: one.time.updated, reverse=True)
-        return json_answer([view_session(one) for one in recent])
+        return json_answer([view_session(one) for one in recent[:limit]])
+
+    async def _read_newest(
+        self, request: ApiRequest[ViewListQuery, EmptyInput], limit: int
+    ) -> Sequence[SessionInfo]:
+        query = request.query
+        wanted = SessionFilter(
+            directory=directory_of(request), search=query.search, roots=query.roots or None
+        )
+        return await request.runtime.read_model.sessions(
+            request.tenant, wanted, order="desc", after=None, limit=limit
+        )
 
     async def _create(self, request: ApiRequest[ViewQuery, ViewCreateBody]) -> Response:
         body, directory = request.body, directory_of(request)
@@ -192,18 +182,6 @@ class SessionRoutes:
         await send_session_command(request, "session.archive", command)
         return json_answer(body=True)
 
-    async def _messages(self, request: ApiRequest[ViewMessagesQuery, EmptyInput]) -> Response:
-        """The newest messages, oldest first. The log has the newest ones, the read models all others."""
-        limit = min(request.query.limit or MESSAGES_MAX, MESSAGES_MAX)
-        await request.is_stale()
-        stored = await request.runtime.read_model.messages(
-            request.at, order="desc", after=None, limit=limit
-        )
-        session = await load_session(request.runtime, request.at)
-        shown = _join(stored[::-1], session)[-limit:]
-        setting = setting_of(session, request.runtime.settings.with_defaults, {})
-        return json_answer([one.wire() for one in view_messages(shown, setting)])
-
     async def _todos(self, request: ApiRequest[ViewQuery, EmptyInput]) -> Response:
         session = await load_session(request.runtime, request.at)
         return json_answer([todo.wire() for todo in session.todos])
@@ -241,14 +219,3 @@ class SessionRoutes:
         command = ForkSession(session_id=request.at.session_id, id=ids.session_id(), **fields)
         forked = await send_command(request, "session.fork", command, CommandAnswer[SessionInfo])
         return json_answer(view_session(forked))
-
-
-def _join(stored: Sequence[Message], session: Session) -> list[Message]:
-    """Stored messages with the newer state of the log on top, and admitted input at the end."""
-    joined: dict[MessageId, Message] = {message.id: message for message in stored}
-    kept = {line.message.id: line.message for line in session.transcript.lines}
-    joined |= kept
-    for pending in session.inbox.pending:
-        if (message := pending_message(pending)) is not None:
-            joined.setdefault(message.id, message)
-    return list(joined.values())
