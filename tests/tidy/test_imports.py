@@ -8,9 +8,9 @@ import pytest
 UNNEEDED = {
     "ingest": {"aiohttp", "cryptography", "httpx", "mcp", "psycopg", "rich"},
     "projector": {"aiohttp", "cryptography", "httpx", "mcp", "rich"},
-    "gateway": {"aiohttp", "cryptography", "faststream", "httpx", "mcp", "rich"},
+    "gateway": {"aiohttp", "cryptography", "faststream", "httpx", "mcp", "nats.js.api", "rich"},
     "tools": {"aiohttp", "cryptography", "PIL", "psycopg"},
-    "runner": {"cryptography", "faststream", "mcp", "psycopg"},
+    "runner": {"cryptography", "faststream", "mcp", "nats.js.api", "psycopg"},
 }
 WEB_SOCKETS = """
 import sys
@@ -21,6 +21,16 @@ allow_web_sockets(["nats://127.0.0.1:4222"])
 assert "aiohttp" not in sys.modules
 allow_web_sockets(["nats://127.0.0.1:4222", "wss://127.0.0.1:443"])
 assert transport.aiohttp is sys.modules["aiohttp"]
+"""
+DEFERRED = """
+import sys
+import fairlead_eventlog.jetstream
+import nats
+assert "nats.js.api" not in sys.modules
+assert nats.js.api.Header.STATUS.value == "Status"
+assert nats.js is sys.modules["nats.js"]
+from nats.js import JetStreamContext
+assert nats.js.JetStreamContext is JetStreamContext
 """
 
 
@@ -39,3 +49,7 @@ def test_a_service_loads_no_library_that_it_does_not_need(service: str) -> None:
 
 def test_web_sockets_still_get_their_library() -> None:
     run(WEB_SOCKETS)
+
+
+def test_a_deferred_module_takes_its_place_when_somebody_uses_it() -> None:
+    run(DEFERRED)

@@ -1,6 +1,10 @@
 """The ports on NATS: one file per adapter."""
 
-from fairlead_eventlog.jetstream.light_import import import_without
+from importlib import import_module
 
-# nats-py speaks web sockets through aiohttp, which is 9 MB in every process.
-import_without("aiohttp", "nats.aio.transport")
+from fairlead_eventlog.jetstream.light_import import defer_module, hide_package
+
+# nats-py speaks web sockets through aiohttp, which is 9 MB in every process. Its own API of
+# JetStream is half of its import, and Fairlead has another one.
+with hide_package("aiohttp"), defer_module("nats.js"):
+    import_module("nats.aio.client")

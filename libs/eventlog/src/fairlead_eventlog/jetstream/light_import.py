@@ -1,20 +1,48 @@
-"""Imports a module without a package that it can do without, to save memory and time at the start."""
+"""Imports a module without what it can do without, to save memory and time at the start."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from types import ModuleType
+
+from typing_extensions import override
 
 
-def import_without(package: str, module: str) -> None:
-    """Import a module as if a package were not installed, unless somebody has imported that already."""
-    if package in sys.modules or module in sys.modules:
-        return
-    # A None refuses the import.
-    sys.modules[package] = None  # type: ignore[assignment]
+@contextmanager
+def hide_package(name: str) -> Iterator[None]:
+    """Import as if a package were not installed, unless somebody has imported that already."""
+    is_hidden = name not in sys.modules
+    if is_hidden:
+        # A None refuses the import.
+        sys.modules[name] = None  # type: ignore[assignment]
     try:
-        import_module(module)
+        yield
     finally:
-        del sys.modules[package]
+        if is_hidden:
+            del sys.modules[name]
+
+
+class DeferredModule(ModuleType):
+    """Stands for a module until somebody uses it. Then the module takes its place."""
+
+    @override
+    def __getattr__(self, name: str) -> object:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+@contextmanager
+def defer_module(name: str) -> Iterator[None]:
+    """Import without a module that is loaded at its first use, unless it is loaded already."""
+    if name in sys.modules:
+        yield
+        return
+    deferred = sys.modules[name] = DeferredModule(name)
+    yield
+    package, _, attribute = name.rpartition(".")
+    setattr(sys.modules[package], attribute, deferred)
 
 
 def allow_web_sockets(servers: Iterable[str]) -> None:
