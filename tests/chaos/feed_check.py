@@ -9,8 +9,8 @@ from typing import Final
 import orjson
 
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_schema import subjects
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import Recorded

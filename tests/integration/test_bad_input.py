@@ -9,7 +9,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 from fairlead_testing.keyed_stack import KEY, MISSING, TEAM, KeyedStack, keyed_stack

@@ -19,7 +19,7 @@ from fairlead_cli.errors import CommandError
 from fairlead_cli.exports.export_file import verify_file
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
 from fairlead_eventlog.feed.progress import has_passed
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.streams import EVENTS
 from fairlead_schema import subjects
 from fairlead_schema.errors import Conflict, SessionIsStored

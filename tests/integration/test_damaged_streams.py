@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_testing.session_driver import probe_stack
 from fairlead_testing.stack import TIMEOUT_S, Stack
 

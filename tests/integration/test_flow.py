@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_schema import subjects
 from fairlead_schema.identity.verbs import LOCATION_VERBS, VERBS
 from fairlead_schema.subjects import Address

@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.status.status_record import recorded_level
 from fairlead_eventlog.streams import EVENTS
 from fairlead_schema import subjects

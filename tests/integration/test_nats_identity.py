@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import TimeoutError as NatsTimeoutError
 
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.streams.client_consumers import PENDING_MAX
 from fairlead_schema import subjects
 from fairlead_schema.errors import InternalFailure, ServiceUnavailable

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address, tool
 from fairlead_schema.tools.request import ToolRequest

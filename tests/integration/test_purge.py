@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 
 from fairlead_cli.embedded.running_stack import RunningStack
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.streams import STREAMS
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address

@@ -9,7 +9,7 @@ import orjson
 import psycopg
 import pytest
 
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.ports import START
 from fairlead_eventlog.streams import log_stream
 from fairlead_schema import subjects

@@ -23,8 +23,8 @@ import uvloop
 from nats.aio.msg import Msg
 
 from fairlead_cli.embedded.ports import free_port
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import EXPECTED_LAST, NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_testing.nats import Server

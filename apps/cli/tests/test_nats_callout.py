@@ -25,7 +25,7 @@ from fairlead_eventlog.grants.callout import BadCalloutRequest, parse_request
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.grants.tenants import principal_inbox
 from fairlead_eventlog.jetstream.auth_callout import Decide, serve_callout
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.provision import missing_streams
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.identity.principal import Principal

@@ -17,7 +17,7 @@ from fairlead_cli.nats_keys import KeyChanges, write_keys
 from fairlead_eventlog.errors import CredentialsUnusable, LogUnavailable
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.jetstream.client import open_client
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.identity.principal import Principal
 from fairlead_schema.identity.scopes import scopes_of

@@ -3,14 +3,14 @@
 import pytest
 
 from fairlead_eventlog.backup.backup_register import (
-    COMPLETE,
     FAILURE_CHARS_MAX,
     BackupAttempt,
     JetStreamBackupRegister,
     LastBackups,
 )
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.granted_names import LAST_BACKUP
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.provision import provision
 from fairlead_testing.nats import Server
 
@@ -33,7 +33,7 @@ async def test_a_note_is_bounded_and_one_that_nobody_can_read_is_none(own_server
         assert await register.read() == LastBackups(), "nothing is provisioned yet"
         await provision(own_server.address)
         await register.note(BackupAttempt(1.0, "x" * 10_000))
-        await link.store(COMPLETE, b"nonsense")
+        await link.store(LAST_BACKUP, b"nonsense")
 
         last = await register.read()
 

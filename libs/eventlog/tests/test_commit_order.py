@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import START, StoredCommit
 from fairlead_eventlog.session_cache import SessionCache

@@ -11,7 +11,8 @@ from typing import TypeAlias
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.streams.fair_queue import PUT_BACK_S, PUT_BACK_S_MAX, put_back_s
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.provision import provision

@@ -7,7 +7,8 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import NotFinalised, UnsafeChange
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.ports import START
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.status.status_record import recorded_level

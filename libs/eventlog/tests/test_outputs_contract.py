@@ -10,7 +10,8 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable, StreamMissing
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.streams.outputs import CHUNK_BYTES
 from fairlead_eventlog.quotas.stored_bytes import StoredBytes
 from fairlead_eventlog.register_ports import OutputPart, OutputParts, StoredOutput

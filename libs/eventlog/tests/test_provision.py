@@ -10,8 +10,8 @@ import pytest
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.errors import LogUnavailable, UnsafeChange
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink, ServerRefusal
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.provision import missing_streams, provision, stream_config, unsafe_change
 from fairlead_eventlog.streams import EVENTS, STREAMS, TOOLS, WAKES, StreamSpec, consumers
 from fairlead_schema.identity.nats_address import NatsAddress

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.registers.receipts import JetStreamReceipts
 from fairlead_eventlog.streams import RECEIPTS
 from fairlead_schema import subjects

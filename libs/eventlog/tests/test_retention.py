@@ -12,7 +12,8 @@ from fairlead_eventlog.condition.retention import Retention, describe_limits, li
 from fairlead_eventlog.condition.stream_sizes import StreamSize
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogFull, LogUnavailable
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.ports import START, Head
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.streams import DAY_S, MESSAGES, log_stream

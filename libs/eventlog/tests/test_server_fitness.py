@@ -11,7 +11,8 @@ import pytest
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.errors import ServerUnfit
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.server_fitness import find_unfit
 from fairlead_eventlog.provision import provision
 from fairlead_schema.identity.nats_address import NatsAddress

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from nats.aio.msg import Msg
 
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.pull import next_message
 from fairlead_eventlog.jetstream.streams import client_consumers
 from fairlead_eventlog.ports import ClientConsumer, FeedItem

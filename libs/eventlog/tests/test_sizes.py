@@ -3,7 +3,8 @@
 import pytest
 
 from fairlead_eventlog.errors import CommitTooLarge
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.jetstream.registers.snapshots import SNAPSHOT_BYTES_MAX
 from fairlead_eventlog.jetstream.streams.session_log import JetStreamLog

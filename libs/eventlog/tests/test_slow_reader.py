@@ -6,7 +6,7 @@ import logging
 import pytest
 from nats.aio.msg import Msg
 
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_testing.nats import Server
 
 pytestmark = pytest.mark.integration

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.registers.snapshots import JetStreamSnapshots
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import START, Head, StoredCommit

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from fairlead_eventlog.condition.waiting_work import QueueAge, parse_time
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.pull import fetch_waiting
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.streams import TOOLS, WAKES, WAKES_CONSUMER, tools_consumer

@@ -8,8 +8,9 @@ from contextlib import suppress
 import pytest
 
 from fairlead_eventlog.errors import ConsumerMissing
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.pull import CONFLICT_PAUSE_S, LEADERLESS_PAUSE_S, Pull
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.provision import provision

@@ -14,7 +14,7 @@ import pytest
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.errors import LogUnavailable, MessageTooLarge, NoResponders
 from fairlead_eventlog.jetstream.client import open_client
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.local_requests import LocalResponders
 from fairlead_eventlog.jetstream.requests import NatsRequests
 from fairlead_schema import subjects

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.ports import START
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.streams import EVENTS, log_stream

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from playwright.async_api import Browser, Route, expect
 
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_schema import subjects
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address

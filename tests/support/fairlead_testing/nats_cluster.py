@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 from fairlead_cli.embedded.ports import free_ports
 from fairlead_cli.local_stack.server_programs import find_nats_server
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import ServerRefusal
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.provision import provision
 from fairlead_schema.identity.nats_address import NatsAddress
 

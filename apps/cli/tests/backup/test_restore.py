@@ -18,7 +18,8 @@ from fairlead_cli.backup.restore import restore_streams
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.grants.key_directory import KeyDirectory
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.ports import START
 from fairlead_eventlog.provision import provision
 from fairlead_eventlog.streams import MESSAGES

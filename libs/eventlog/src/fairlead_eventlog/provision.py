@@ -11,8 +11,8 @@ from fairlead_eventlog.condition.retention import (
 )
 from fairlead_eventlog.condition.stream_move import is_moving, move_stream
 from fairlead_eventlog.errors import LogUnavailable, TooFewServers, UnsafeChange
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, NatsLink, ServerRefusal
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.status.status_record import record_status
 from fairlead_eventlog.streams import (
     STREAMS,

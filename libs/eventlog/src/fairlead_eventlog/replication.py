@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead_eventlog.errors import LogUnavailable, SubjectRefused
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_STREAM, NatsLink, ServerRefusal
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.streams import STREAMS
 from fairlead_schema.identity.nats_address import NatsAddress
 

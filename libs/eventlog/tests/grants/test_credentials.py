@@ -12,7 +12,7 @@ import pytest
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.errors import CredentialsUnusable, LogUnavailable
 from fairlead_eventlog.grants.key_directory import KeyDirectory
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.provision import missing_streams
 from fairlead_schema.identity.nats_address import NatsAddress, redact_url
 from fairlead_testing.certificates import make_certificates

@@ -15,8 +15,9 @@ from fairlead_eventlog.grants.tenants import (
     CLIENT_CONNECTIONS_MAX,
 )
 from fairlead_eventlog.jetstream.client import open_client
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.provision import provision
 from fairlead_schema.identity.nats_address import CLIENT_PAYLOAD_BYTES_MAX, CLIENT_SUBSCRIPTIONS_MAX
 from fairlead_schema.identity.principal import Principal

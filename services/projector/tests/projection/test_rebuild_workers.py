@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.connect import connect, open_link
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.ports import LogEntry
 from fairlead_eventlog.provision import provision
 from fairlead_projector import database

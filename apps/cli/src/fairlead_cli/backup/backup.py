@@ -27,8 +27,8 @@ from fairlead_eventlog.errors import (
     StreamMissing,
     SubjectRefused,
 )
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.streams import LOG_STATUS
 from fairlead_schema.identity.nats_address import NatsAddress

@@ -6,7 +6,7 @@ from typing import Final
 from fairlead_cli.checks import Finding
 from fairlead_eventlog.backup.backup_register import JetStreamBackupRegister, LastBackups
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_schema.identity.nats_address import NatsAddress
 
 HOURS_MAX: Final = 26

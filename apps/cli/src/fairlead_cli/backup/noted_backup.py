@@ -9,7 +9,7 @@ from fairlead_cli.backup.manifest import Manifest
 from fairlead_cli.errors import CommandError
 from fairlead_eventlog.backup.backup_register import BackupAttempt, JetStreamBackupRegister
 from fairlead_eventlog.errors import LogError, SubjectRefused
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_schema.identity.nats_address import NatsAddress
 
 

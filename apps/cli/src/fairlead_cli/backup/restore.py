@@ -16,8 +16,8 @@ from fairlead_eventlog.backup.copy_order import LEFT_OUT, RESTORE_ORDER
 from fairlead_eventlog.backup.stream_copy import restore_copy
 from fairlead_eventlog.condition.operations import JetStreamOperations
 from fairlead_eventlog.errors import LogUnavailable, TooFewServers
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_STREAM, NatsLink, ServerRefusal
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.provision import NO_CLUSTER, stream_config
 from fairlead_eventlog.streams import CHECKPOINTS, LOG_STATUS, STREAMS
 from fairlead_schema.identity.nats_address import NatsAddress

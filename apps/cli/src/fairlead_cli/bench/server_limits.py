@@ -7,8 +7,8 @@ from typing import Final
 
 import psycopg
 
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_schema.identity.nats_address import NatsAddress
 
 STREAM: Final = "BENCH"

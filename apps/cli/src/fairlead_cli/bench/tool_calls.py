@@ -10,7 +10,7 @@ from fairlead_cli.bench.admissions import create_sessions, send_command
 from fairlead_cli.bench.measurement import Timing, summarise
 from fairlead_cli.bench.turns import TURN_S, open_listener
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_schema import subjects
 from fairlead_schema.events import ExecutionReleased, ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.events.event import Event

@@ -9,8 +9,8 @@ import psycopg
 from fairlead_cli.capacity.limits import StackLoad
 from fairlead_eventlog.condition.operations import JetStreamOperations
 from fairlead_eventlog.condition.waiting_work import JetStreamWaitingWork
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.streams import log_stream
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.subjects import SHARDS

@@ -22,7 +22,7 @@ from fairlead_client.local_stack import DEFAULT_URL
 from fairlead_eventlog.condition.drift import read_drift
 from fairlead_eventlog.condition.stream_sizes import JetStreamStreamSizes
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.replication import read_copies
 from fairlead_eventlog.status.status_record import recorded_level
 from fairlead_projector.database import Connection

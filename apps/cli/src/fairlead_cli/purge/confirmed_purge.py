@@ -8,8 +8,9 @@ from fairlead_cli.purge.plan import PurgePlan, plan_session, plan_tenant
 from fairlead_cli.purge.purge import purge
 from fairlead_cli.terminal import stderr_console
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.connect import open_link, open_ports
+from fairlead_eventlog.jetstream.connect import open_ports
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.subjects import Address

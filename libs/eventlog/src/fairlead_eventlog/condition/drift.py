@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_CONSUMER, NatsLink, ServerRefusal
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.provision import read_stream_config, stream_config, zero_value
 from fairlead_eventlog.streams import STREAMS, StreamSpec, consumers
 from fairlead_schema.identity.nats_address import NatsAddress

@@ -1,6 +1,5 @@
 """Connects to NATS and provides every port over that one connection."""
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,9 +9,9 @@ from fairlead_eventlog.condition.self_description import NatsSelfDescription
 from fairlead_eventlog.condition.stream_sizes import JetStreamStreamSizes
 from fairlead_eventlog.condition.waiting_work import JetStreamWaitingWork
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.client import open_client
 from fairlead_eventlog.jetstream.deltas import NatsDeltas
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.liveness import NatsLiveness
 from fairlead_eventlog.jetstream.local_requests import LocalRequests
 from fairlead_eventlog.jetstream.open_texts import NatsOpenTexts
@@ -52,50 +51,6 @@ from fairlead_eventlog.streams import (
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.subjects import SCHEDULES_CHANGED, WEBHOOKS_CHANGED
 
-log = logging.getLogger(__name__)
-
-
-@asynccontextmanager
-async def open_link(
-    address: NatsAddress, *, name: str, timeout_s: float = 5.0
-) -> AsyncIterator[NatsLink]:
-    """A connection that reconnects for ever.
-
-    Raises LogUnavailable if the first connect fails, ServerUnfit and CredentialsUnusable.
-    """
-    links: list[NatsLink] = []
-    closing = False
-
-    async def on_reconnect() -> None:
-        log.info("reconnected to NATS: consumers and tails start over")
-        for link in links:
-            link.notify_reconnected()
-            if (unfit := link.find_unfit()) is not None:
-                log.error(
-                    "NATS came back and lacks something: this process is not ready until it is mended",
-                    extra={"reason": str(unfit)},
-                )
-
-    async def on_disconnect() -> None:
-        for link in links:
-            link.notify_disconnected()
-        if not closing:
-            log.warning("disconnected from NATS: reconnecting until it works")
-
-    client = await open_client(
-        address, name=name, on_reconnect=on_reconnect, on_disconnect=on_disconnect
-    )
-    link = NatsLink(client, timeout_s)
-    links.append(link)
-    try:
-        if (unfit := link.find_unfit()) is not None:
-            raise unfit
-        await link.open()
-        yield link
-    finally:
-        closing = True
-        await link.close()
-
 
 @asynccontextmanager
 async def connect(
@@ -111,10 +66,21 @@ async def connect(
     An append is repeated for `append_patience_s`, so that it outlives the election of a leader.
     With `local`, other parts of this process answer requests without NATS.
     """
-    async with open_link(address, name=name, timeout_s=timeout_s) as link:
-        status = JetStreamLogStatus(link)
-        async with status.keep_reading():
-            yield open_ports(link, status, append_patience_s=append_patience_s, local=local)
+    async with (
+        open_link(address, name=name, timeout_s=timeout_s) as link,
+        connect_over(link, append_patience_s=append_patience_s, local=local) as eventlog,
+    ):
+        yield eventlog
+
+
+@asynccontextmanager
+async def connect_over(
+    link: NatsLink, *, append_patience_s: float = PATIENCE_S, local: LocalRequests | None = None
+) -> AsyncIterator[EventLog]:
+    """Every port over a link that is open, as `connect` does it."""
+    status = JetStreamLogStatus(link)
+    async with status.keep_reading():
+        yield open_ports(link, status, append_patience_s=append_patience_s, local=local)
 
 
 def open_ports(

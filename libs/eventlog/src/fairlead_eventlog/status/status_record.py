@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from fairlead_eventlog.errors import UnsafeChange
-from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
 from fairlead_eventlog.status.log_status import Incarnation
 from fairlead_eventlog.streams import SNAPSHOTS, WAKES, log_stream

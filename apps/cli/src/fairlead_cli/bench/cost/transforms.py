@@ -8,7 +8,7 @@ from fairlead_cli.bench.admissions import create_sessions, send_command
 from fairlead_cli.bench.measurement import ROUNDS
 from fairlead_cli.bench.turns import Listener, open_listener
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_schema.identity.nats_address import NatsAddress
 
 ADDED_MS: Final = "turn with a transform, added ms"

@@ -10,7 +10,7 @@ from fairlead_cli.bench.admissions import create_sessions
 from fairlead_cli.bench.cost.run import open_target
 from fairlead_cli.bench.measurement import Timing, summarise
 from fairlead_cli.bench.turns import Listener, open_listener
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.thin.frames import InboundMessage
 from fairlead_schema.subjects import ROOT
 
