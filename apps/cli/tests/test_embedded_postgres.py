@@ -23,7 +23,7 @@ from fairlead_cli.embedded.postgres.user import WAYS, choose_user, give_files
 from fairlead_cli.embedded.state_directory import StateDirectory, prepare_state
 from fairlead_cli.errors import StateUnusable
 from fairlead_cli.local_stack.server_programs import find_postgres
-from fairlead_projector.roles import MIGRATOR
+from fairlead_projector.role_names import MIGRATOR
 from fairlead_testing.embedded_servers import (
     kill_and_wait,
     postgres_on,
@@ -234,7 +234,7 @@ async def test_postgres_listens_on_no_port_and_takes_nobody_without_a_password(
     async with run_processes(process):
         with psycopg.connect(server.access.dsn(ADMIN)) as connection:
             assert setting(connection, "listen_addresses") == ""
-        for passfile in ("/dev/null", server.access.password_file("nobody")):
+        for passfile in ("/dev/null", server.access.passwords.file("nobody")):
             with pytest.raises(psycopg.OperationalError, match="password"):
                 psycopg.connect(server.access.dsn(ADMIN), passfile=str(passfile))
         with pytest.raises(psycopg.OperationalError, match="authentication failed"):
@@ -243,10 +243,10 @@ async def test_postgres_listens_on_no_port_and_takes_nobody_without_a_password(
 
 async def test_an_address_holds_no_password(state: StateDirectory) -> None:
     _, server = await postgres_on(state)
-    password = server.access.password(ADMIN)
+    password = server.access.passwords.ensure(ADMIN)
 
     assert password not in server.access.dsn(ADMIN)
-    assert stat.S_IMODE(server.access.password_file(ADMIN).stat().st_mode) == 0o600
+    assert stat.S_IMODE(server.access.passwords.file(ADMIN).stat().st_mode) == 0o600
 
 
 async def test_data_that_trusted_everybody_gets_a_password(state: StateDirectory) -> None:
@@ -256,7 +256,7 @@ async def test_data_that_trusted_everybody_gets_a_password(state: StateDirectory
         keep_answer(server)
         with psycopg.connect(server.access.dsn(ADMIN)) as connection:
             connection.execute("ALTER ROLE postgres PASSWORD NULL")
-    server.access.password_file(ADMIN).unlink()
+    server.access.passwords.file(ADMIN).unlink()
     (server.data / "pg_hba.conf").write_text("host all all 127.0.0.1/32 trust\n")
 
     process, server = await postgres_on(state)
@@ -311,7 +311,7 @@ async def test_a_crash_while_the_password_is_stored_is_mended_by_the_next_start(
     process, server = await postgres_on(state)
     async with run_processes(process):
         keep_answer(server)
-    server.access.password_file(ADMIN).write_text("")
+    server.access.passwords.file(ADMIN).write_text("")
 
     process, server = await postgres_on(state)
     async with run_processes(process):

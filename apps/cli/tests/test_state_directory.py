@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 from fairlead_cli.embedded.configuration import choose_config
 from fairlead_cli.embedded.nats import NatsServer
 from fairlead_cli.embedded.postgres.access import PostgresAccess, add_password
+from fairlead_cli.embedded.postgres.passwords import PostgresPasswords
 from fairlead_cli.embedded.postgres.socket_directory import choose_socket_directory
 from fairlead_cli.embedded.private_files import write_private
 from fairlead_cli.embedded.state_directory import lock_state, prepare_state, save_addresses
@@ -112,13 +113,13 @@ def test_a_private_file_is_whole_or_old_and_replaces_a_link(tmp_path: Path) -> N
 
 
 def test_an_empty_password_file_is_no_password(tmp_path: Path) -> None:
-    access = PostgresAccess(tmp_path, tmp_path)
+    passwords = PostgresPasswords(tmp_path)
     for text in ("", "*:*:*:reader:\n", "*:*:*:other:word\n"):
-        access.password_file("reader").write_text(text)
-        assert not access.has_password("reader")
+        passwords.file("reader").write_text(text)
+        assert not passwords.has("reader")
 
-    assert access.password("reader")
-    assert access.has_password("reader")
+    assert passwords.ensure("reader")
+    assert passwords.has("reader")
 
 
 def test_a_path_with_a_comma_gets_another_directory_for_its_socket() -> None:
@@ -153,9 +154,9 @@ def test_a_socket_directory_that_somebody_prepared_is_not_used(tmp_path: Path) -
 
 def test_only_our_own_password_files_are_read(tmp_path: Path) -> None:
     """A user's file may have many lines and rules of its own: the client library reads it."""
-    access = PostgresAccess(tmp_path, tmp_path)
+    access = PostgresAccess(tmp_path, PostgresPasswords(tmp_path))
     ours, theirs = access.dsn("reader"), f"user=reader passfile={tmp_path / 'pgpass'}"
-    password = access.password("reader")
+    password = access.passwords.ensure("reader")
     (tmp_path / "pgpass").write_text(f"*:*:*:reader:{password}\ndb:*:*:reader:other\n")
 
     assert conninfo_to_dict(add_password(ours))["password"] == password

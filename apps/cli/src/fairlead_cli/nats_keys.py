@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fairlead_cli import nats_callout, nats_principals
+from fairlead_cli import callout_tenants, nats_principals
+from fairlead_cli.callout_tenants import CalloutTenants
 from fairlead_cli.errors import UsageError
-from fairlead_cli.nats_callout import CalloutTenants
 from fairlead_cli.nats_principals import PrincipalGrant
 from fairlead_eventlog.grants.callout import CALLOUT, ISSUER
 from fairlead_eventlog.grants.key_directory import KeyDirectory, WrittenKeys
@@ -43,7 +43,7 @@ def write_keys(directory: Path, changes: KeyChanges, pools: PoolRules = ONE_POOL
             known, changes.keys_file, now=datetime.now(UTC)
         )
     wanted = nats_principals.change(wanted, changes.added, changes.removed)
-    known_callout = nats_callout.load_tenants(directory)
+    known_callout = callout_tenants.load_tenants(directory)
     callout = _wanted_callout(known_callout, changes)
     keys = KeyDirectory(directory)
     workers = map(worker_identity, pools.others)
@@ -58,7 +58,7 @@ def write_keys(directory: Path, changes: KeyChanges, pools: PoolRules = ONE_POOL
         pools=pools,
     )
     nats_principals.save(directory, wanted)
-    nats_callout.save_tenants(directory, callout)
+    callout_tenants.save_tenants(directory, callout)
     gone = sorted(known.keys() - wanted.keys())
     if known_callout is not None and callout is None:
         gone += [CALLOUT, ISSUER]

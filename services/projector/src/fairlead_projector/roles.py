@@ -6,7 +6,7 @@ another name, which is then a member of its role. Migrations give the rights aga
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, LiteralString
+from typing import LiteralString
 
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
@@ -14,10 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from fairlead_projector.database import Connection, query
 from fairlead_projector.errors import UnusableRole
 from fairlead_projector.migrations import lock_migrations
-
-MIGRATOR: Final = "fairlead_migrator"
-PROJECTOR: Final = "fairlead_projector"
-GATEWAY: Final = "fairlead_gateway"
+from fairlead_projector.role_names import GATEWAY, PROJECTOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from secrets import token_bytes
 from typing import Final
 
 from fairlead_cli.deployment.certificates import Authority, needs_renewal
-from fairlead_cli.embedded.postgres.access import PostgresAccess, generate_password
+from fairlead_cli.embedded.postgres.passwords import PostgresPasswords, generate_password
 from fairlead_cli.embedded.private_files import make_private_directory, write_private
 from fairlead_cli.nats_keys import KeyChanges, write_keys
 from fairlead_cli.options.operations import DEFAULT_DATABASE
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
-from fairlead_projector.roles import GATEWAY, MIGRATOR, PROJECTOR
+from fairlead_projector.role_names import GATEWAY, MIGRATOR, PROJECTOR
 from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules, worker_identity
 from fairlead_service.identity.key_file import add_key
 from fairlead_service.identity.keys import mint_key
@@ -103,18 +103,17 @@ class SecretsDirectory:
         return lines
 
     def _write_passwords(self) -> list[str]:
-        passwords = self._directory("postgres-passwords")
-        access = PostgresAccess(self.root, passwords)
+        passwords = PostgresPasswords(self._directory("postgres-passwords"))
         lines = []
         for role, readers in ROLE_READERS.items():
-            if not access.has_password(role):
-                access.store_password(role, generate_password())
-                lines.append(f"{access.password_file(role)}: created")
+            if not passwords.has(role):
+                passwords.store(role, generate_password())
+                lines.append(f"{passwords.file(role)}: created")
             for reader in readers:
-                self._copy(access.password_file(role), self._directory(reader) / f"{role}.pgpass")
-                address = f"postgresql://{role}:{access.password(role)}@{self.database}"
+                self._copy(passwords.file(role), self._directory(reader) / f"{role}.pgpass")
+                address = f"postgresql://{role}:{passwords.ensure(role)}@{self.database}"
                 self._write(self._directory(reader) / f"{role}.dsn", address)
-        self._write(self._directory("postgres") / "password", access.password(ADMIN))
+        self._write(self._directory("postgres") / "password", passwords.ensure(ADMIN))
         return lines
 
     def _write_first_key(self) -> list[str]:

@@ -10,11 +10,10 @@ from fairlead_eventlog.errors import (
     StreamMissing,
     SubjectRefused,
 )
+from fairlead_eventlog.granted_names import FAILED_BACKUP, LAST_BACKUP
 from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer, ServerRefusal, stream_error
 from fairlead_eventlog.streams import LOG_STATUS
 
-COMPLETE: Final = "$KV.fairlead-log.backup"
-FAILED: Final = "$KV.fairlead-log.backup-failed"
 FAILURE_CHARS_MAX: Final = 500
 
 
@@ -50,12 +49,12 @@ class JetStreamBackupRegister:
         self._link = link
 
     async def read(self) -> LastBackups:
-        return LastBackups(await self._load(COMPLETE), await self._load(FAILED))
+        return LastBackups(await self._load(LAST_BACKUP), await self._load(FAILED_BACKUP))
 
     async def note(self, attempt: BackupAttempt) -> None:
         failure = attempt.failure
         bounded = attempt._replace(failure=failure and failure[:FAILURE_CHARS_MAX])
-        subject = COMPLETE if failure is None else FAILED
+        subject = LAST_BACKUP if failure is None else FAILED_BACKUP
         try:
             await self._link.store(subject, _STORED.dump_json(bounded))
         except ServerRefusal as refusal:

@@ -9,11 +9,11 @@ import json
 from typing import Any, Final
 
 from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.granted_names import copy_name
 from fairlead_eventlog.jetstream.link import NO_STREAM, NatsLink, ServerRefusal
 from fairlead_eventlog.streams import StreamSpec
 from fairlead_schema.subjects import ROOT
 
-COPY_SUFFIX: Final = "-MOVED"
 _CONSUMERS: Final = "fairlead-consumers"
 _COPY_S_MAX: Final = 600.0
 _LOOK_S: Final = 0.1
@@ -22,11 +22,6 @@ _MIRRORED: Final = (
     *("name", "description", "storage", "retention"),
     *("num_replicas", "allow_direct", "persist_mode"),
 )
-
-
-def copy_name(stream: str) -> str:
-    """The stream that holds the messages while their own stream is made anew."""
-    return f"{stream}{COPY_SUFFIX}"
 
 
 async def is_moving(link: NatsLink, spec: StreamSpec) -> bool:

@@ -5,11 +5,10 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.granted_names import QUEUES
 from fairlead_eventlog.jetstream.link import NO_MESSAGE, NO_STREAM, NatsLink, ServerRefusal
-from fairlead_eventlog.streams import PROMPTS, TOOLS, WAKES
+from fairlead_eventlog.streams import PROMPTS
 
-QUEUES: Final = (TOOLS.name, WAKES.name)
-"""A request stays in these while its work runs, so only the consumer knows what nobody has taken."""
 INTAKE: Final = "ingest"
 
 

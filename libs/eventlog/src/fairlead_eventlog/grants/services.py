@@ -2,10 +2,8 @@
 
 from typing import Final, Literal, TypeAlias, get_args
 
-from fairlead_eventlog.backup.backup_register import COMPLETE, FAILED
 from fairlead_eventlog.backup.copy_order import RESTORE_ORDER
-from fairlead_eventlog.condition.stream_move import copy_name
-from fairlead_eventlog.condition.waiting_work import QUEUES
+from fairlead_eventlog.granted_names import FAILED_BACKUP, LAST_BACKUP, QUEUES, copy_name
 from fairlead_eventlog.grants import permissions as may
 from fairlead_eventlog.grants.crossings import Crossings, crossings_of
 from fairlead_eventlog.grants.permissions import Permissions
@@ -345,7 +343,7 @@ _GRANTS: Final[dict[ServiceIdentity, Permissions]] = {
     # It reads everything that cannot be made again, whole, and writes nothing but when it did so.
     "backup": may.read_state(*RESTORE_ORDER)
     + may.read_last(LOG_STATUS.name)
-    + may.publish(COMPLETE, FAILED)
+    + may.publish(LAST_BACKUP, FAILED_BACKUP)
     + may.copy(*RESTORE_ORDER),
     "provision": may.publish(
         *(

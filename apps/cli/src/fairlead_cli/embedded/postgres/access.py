@@ -3,7 +3,6 @@
 An address names the password's file instead of the password, so it may be shown and logged.
 """
 
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,19 +10,13 @@ from typing import Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from fairlead_cli.embedded.private_files import write_private
+from fairlead_cli.embedded.postgres.passwords import ANYWHERE, PostgresPasswords
 from fairlead_cli.errors import StateUnusable
 from fairlead_projector import database
 from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import migrate
-from fairlead_projector.roles import (
-    GATEWAY,
-    MIGRATOR,
-    PROJECTOR,
-    DatabaseLogins,
-    Login,
-    create_roles,
-)
+from fairlead_projector.role_names import GATEWAY, MIGRATOR, PROJECTOR
+from fairlead_projector.roles import DatabaseLogins, Login, create_roles
 
 ADMIN: Final = "postgres"
 DATABASE: Final = "postgres"
@@ -33,16 +26,13 @@ SOCKET_NAME: Final = f".s.PGSQL.{SOCKET_NUMBER}"
 # Sockets only, and no connection without a password.
 CLIENT_RULES: Final = "# Written by `fairlead up`; changes are lost.\nlocal all all scram-sha-256\n"
 
-# Any host, port and database.
-_ANYWHERE: Final = "*:*:*:"
-
 
 @dataclass(frozen=True, slots=True)
 class PostgresAccess:
     """The socket of one Postgres, and the passwords of its roles."""
 
     socket_directory: Path
-    passwords: Path
+    passwords: PostgresPasswords
 
     @property
     def socket(self) -> Path:
@@ -55,30 +45,12 @@ class PostgresAccess:
             port=SOCKET_NUMBER,
             user=role,
             dbname=DATABASE,
-            passfile=str(self.password_file(role)),
+            passfile=str(self.passwords.file(role)),
         )
-
-    def password_file(self, role: str) -> Path:
-        return self.passwords / role
-
-    def password(self, role: str) -> str:
-        """The password of a role; generated when it has none."""
-        if not self.has_password(role):
-            self.store_password(role, generate_password())
-        return self._line(role).rpartition(":")[2]
-
-    def has_password(self, role: str) -> bool:
-        """Whether the role's file contains a password. A full disk leaves an empty file."""
-        start = f"{_ANYWHERE}{role}:"
-        return self._line(role).startswith(start) and self._line(role) != start
-
-    def _line(self, role: str) -> str:
-        path = self.password_file(role)
-        return path.read_text().strip() if path.exists() else ""
 
     def login(self, role: str) -> Login:
         """The name and the password of a role."""
-        return Login(role, self.password(role))
+        return Login(role, self.passwords.ensure(role))
 
     def service_dsns(self) -> dict[str, str]:
         """The address for each service that uses Postgres: its own role, and no other."""
@@ -101,10 +73,6 @@ class PostgresAccess:
                 " or choose another directory with --state"
             ) from error
 
-    def store_password(self, role: str, password: str) -> None:
-        """Write the password in the form that clients of Postgres read."""
-        write_private(self.password_file(role), f"{_ANYWHERE}{role}:{password}\n")
-
 
 def add_password(dsn: str) -> str:
     """The address with the password from our file, for a connection of this process only.
@@ -117,12 +85,7 @@ def add_password(dsn: str) -> str:
         line = Path(str(parts["passfile"])).read_text().strip()
     except (KeyError, OSError):
         return dsn
-    start = f"{_ANYWHERE}{parts.get('user')}:"
+    start = f"{ANYWHERE}{parts.get('user')}:"
     if not line.startswith(start) or "\n" in line:
         return dsn
     return make_conninfo(dsn, password=line.removeprefix(start))
-
-
-def generate_password() -> str:
-    """A password of letters, digits, `-` and `_`, so that no file and no statement must quote it."""
-    return secrets.token_urlsafe(32)

@@ -17,9 +17,9 @@ from fairlead_cli.embedded.postgres.access import (
     SOCKET_NAME,
     SOCKET_NUMBER,
     PostgresAccess,
-    generate_password,
 )
 from fairlead_cli.embedded.postgres.outside_data import move_outside_data
+from fairlead_cli.embedded.postgres.passwords import PostgresPasswords, generate_password
 from fairlead_cli.embedded.postgres.socket_directory import (
     choose_socket_directory,
     remove_socket_directory,
@@ -62,7 +62,7 @@ async def locate_server(state: StateDirectory, progress: Progress) -> PostgresSe
     place = choose_socket_directory(home, SOCKET_NAME, os.environ)
     if place != home:
         progress(f"the state's path does not fit a socket: Postgres listens in {place}")
-    access = PostgresAccess(place, state.passwords)
+    access = PostgresAccess(place, PostgresPasswords(state.passwords))
     server = PostgresServer(home, install, access, user, state.log_path("postgres"))
     if moved_from := await move_outside_data(state, server.data):
         progress(f"Postgres' data moved from {moved_from} into {home}")
@@ -75,7 +75,7 @@ async def prepare(server: PostgresServer) -> ProcessSpec:
         await _initialise(server)
     await _clear_stale_pid(server)
     give_files(server.data, file_owner(server.user))
-    if not server.access.has_password(ADMIN):
+    if not server.access.passwords.has(ADMIN):
         await _set_admin_password(server)
     (server.data / "pg_hba.conf").write_text(CLIENT_RULES)
     return _process_spec(
@@ -123,7 +123,7 @@ async def _initialise(server: PostgresServer) -> None:
     fresh = server.home / "initialising"
     shutil.rmtree(fresh, ignore_errors=True)
     password = server.home / "initial-password"
-    write_private(password, server.access.password(ADMIN))
+    write_private(password, server.access.passwords.ensure(ADMIN))
     try:
         await _run_to_end(
             _process_spec(
@@ -148,7 +148,7 @@ async def _set_admin_password(server: PostgresServer) -> None:
     finally:
         statement.unlink()
     # The file comes last: without the file, the next start tries again.
-    server.access.store_password(ADMIN, password)
+    server.access.passwords.store(ADMIN, password)
 
 
 async def _run_to_end(spec: ProcessSpec) -> None:
