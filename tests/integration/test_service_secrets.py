@@ -10,7 +10,7 @@ import pytest_asyncio
 from fairlead_cli.embedded.child_process import command_line
 from fairlead_cli.embedded.running_stack import RunningStack
 from fairlead_cli.embedded.stack import run_stack
-from fairlead_projector.role_names import GATEWAY, PROJECTOR
+from fairlead_projector.roles.names import GATEWAY, PROJECTOR
 
 pytestmark = pytest.mark.integration
 

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_cli import checks
 from fairlead_cli.__main__ import main
-from fairlead_cli.deployment import server_findings
+from fairlead_cli.deployment.doctor import monitor_findings, nats_findings
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.condition.stream_sizes import StreamSize
 from fairlead_eventlog.grants.key_directory import KeyDirectory
@@ -50,7 +50,7 @@ def test_the_disk_is_judged_by_its_room(free_mb: int, status: str) -> None:
 def test_a_clock_that_is_off_is_named(now: str, detail: str) -> None:
     here = datetime(2026, 11, 18, 12, tzinfo=UTC)
 
-    finding = server_findings.check_clock({"server_name": "n1", "now": now}, here)
+    finding = monitor_findings.check_clock({"server_name": "n1", "now": now}, here)
 
     assert detail in finding.detail
     assert (finding.status == "warn") is ("3,600" in detail)
@@ -59,7 +59,7 @@ def test_a_clock_that_is_off_is_named(now: str, detail: str) -> None:
 @pytest.mark.parametrize(("used", "status"), [(79, "ok"), (80, "warn"), (100, "warn")])
 def test_a_stream_that_fills_is_a_warning(used: int, status: str) -> None:
     """A10: well before it refuses. A stream without a limit never fills."""
-    finding = server_findings.check_room(
+    finding = nats_findings.check_room(
         [StreamSize("LOG-0", used, 100), StreamSize("DEAD", 10**9, 0)]
     )
 
@@ -99,13 +99,35 @@ def test_a_key_that_is_not_set_is_a_warning(tmp_path: Path) -> None:
     assert "ACME_KEY" in without.detail
 
 
+@pytest.mark.parametrize(
+    ("env", "status", "words"),
+    [
+        ({}, "warn", "no configuration file"),
+        ({"OPENAI_API_KEY": " "}, "warn", "no configuration file"),
+        (
+            {"OPENAI_API_KEY": "k"},
+            "ok",
+            "`fairlead up` uses openai/gpt-6.1-sol with the key in OPENAI",
+        ),
+        ({"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "x"}, "fail", "OPENAI_BASE_URL must be"),
+    ],
+)
+def test_without_a_file_the_doctor_says_what_up_would_use(
+    env: dict[str, str], status: str, words: str
+) -> None:
+    finding, _ = checks.check_configuration(None, env)
+
+    assert finding.status == status
+    assert words in finding.detail
+
+
 def test_a_server_that_does_not_sync_is_a_warning() -> None:
     assert (
-        server_findings.check_durability({"jetstream": {"config": {"sync_always": True}}}).status
+        monitor_findings.check_durability({"jetstream": {"config": {"sync_always": True}}}).status
         == "ok"
     )
-    assert server_findings.check_durability({"jetstream": {"config": {}}}).status == "warn"
-    assert server_findings.check_durability({}).status == "warn"
+    assert monitor_findings.check_durability({"jetstream": {"config": {}}}).status == "warn"
+    assert monitor_findings.check_durability({}).status == "warn"
 
 
 COMPLETE = StreamCopies("LOG-0", 3, "n1", "fairlead")
@@ -123,7 +145,7 @@ COMPLETE = StreamCopies("LOG-0", 3, "n1", "fairlead")
 def test_copies_are_judged_by_their_leaders_and_their_lag(
     found: list[StreamCopies], status: str, words: str
 ) -> None:
-    finding = server_findings.check_copies(found)
+    finding = nats_findings.check_copies(found)
 
     assert finding is not None
     assert finding.status == status
@@ -131,16 +153,16 @@ def test_copies_are_judged_by_their_leaders_and_their_lag(
 
 
 def test_a_single_server_needs_no_copies() -> None:
-    assert server_findings.check_copies([StreamCopies("LOG-0", 1, "n1")]) is None
+    assert nats_findings.check_copies([StreamCopies("LOG-0", 1, "n1")]) is None
 
 
 @pytest.mark.parametrize(("level", "status"), [(0, "warn"), (1, "ok"), (2, "fail")])
 def test_the_format_that_was_finalised_is_compared_with_this_release(
     level: int, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_findings, "LEVEL_NEWEST", 1)
+    monkeypatch.setattr(nats_findings, "LEVEL_NEWEST", 1)
 
-    finding = server_findings.check_format(level)
+    finding = nats_findings.check_format(level)
 
     assert finding.status == status
     assert str(level) in finding.detail

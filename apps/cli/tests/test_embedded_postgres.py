@@ -23,7 +23,7 @@ from fairlead_cli.embedded.postgres.user import WAYS, choose_user, give_files
 from fairlead_cli.embedded.state_directory import StateDirectory, prepare_state
 from fairlead_cli.errors import StateUnusable
 from fairlead_cli.local_stack.server_programs import find_postgres
-from fairlead_projector.role_names import MIGRATOR
+from fairlead_projector.roles.names import MIGRATOR
 from fairlead_testing.embedded_servers import (
     kill_and_wait,
     postgres_on,

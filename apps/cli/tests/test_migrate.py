@@ -10,7 +10,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from fairlead_projector.role_names import GATEWAY, MIGRATOR, PROJECTOR
+from fairlead_projector.roles.names import GATEWAY, MIGRATOR, PROJECTOR
 
 pytestmark = pytest.mark.integration
 

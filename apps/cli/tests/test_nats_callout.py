@@ -19,7 +19,7 @@ from nats.aio.msg import Msg
 from fairlead_cli.commands.stack.nats_callout import build_callout
 from fairlead_cli.embedded.ports import free_port
 from fairlead_cli.errors import UsageError
-from fairlead_cli.nats_keys import KeyChanges, write_keys
+from fairlead_cli.nats_access.keys import KeyChanges, write_keys
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.grants.callout import BadCalloutRequest, parse_request
 from fairlead_eventlog.grants.key_directory import KeyDirectory

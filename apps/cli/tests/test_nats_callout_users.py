@@ -22,7 +22,7 @@ from jwt.algorithms import ECAlgorithm
 
 from fairlead_cli.commands.stack.nats_callout import build_callout
 from fairlead_cli.embedded.ports import free_port
-from fairlead_cli.nats_keys import KeyChanges, write_keys
+from fairlead_cli.nats_access.keys import KeyChanges, write_keys
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.grants.tenants import principal_inbox
 from fairlead_eventlog.jetstream.auth_callout import serve_callout

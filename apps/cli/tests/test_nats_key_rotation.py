@@ -13,7 +13,7 @@ from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
-from fairlead_cli.nats_keys import KeyChanges, write_keys
+from fairlead_cli.nats_access.keys import KeyChanges, write_keys
 from fairlead_eventlog.errors import CredentialsUnusable, LogUnavailable
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.jetstream.client import open_client

@@ -9,12 +9,12 @@ from pathlib import Path
 import nkeys
 import pytest
 
-from fairlead_cli import nats_principals
 from fairlead_cli.embedded.nats_auth import OPEN_ACCOUNT, prepare_keys
 from fairlead_cli.embedded.ports import free_port
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.errors import UsageError
-from fairlead_cli.nats_keys import KeyChanges, write_keys
+from fairlead_cli.nats_access import principals
+from fairlead_cli.nats_access.keys import KeyChanges, write_keys
 from fairlead_eventlog.errors import CredentialsUnusable
 from fairlead_eventlog.grants.crossings import PLATFORM
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
@@ -65,7 +65,7 @@ def test_a_revoked_principal_has_neither_key_nor_grants(tmp_path: Path) -> None:
 )
 def test_a_principal_that_cannot_be_granted_is_refused(text: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
-        nats_principals.parse(text)
+        principals.parse(text)
 
 
 def test_a_principal_that_does_not_exist_cannot_be_revoked(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from fairlead_eventlog.backup.backup_register import (
     LastBackups,
 )
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.granted_names import LAST_BACKUP
+from fairlead_eventlog.grants.granted_names import LAST_BACKUP
 from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.provision import provision
 from fairlead_testing.nats import Server

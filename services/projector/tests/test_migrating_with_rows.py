@@ -12,8 +12,8 @@ from fairlead_projector import database
 from fairlead_projector.database import query
 from fairlead_projector.errors import MigrationRunning
 from fairlead_projector.migrations import is_migrated, load_migrations, migrate, try_migrate
-from fairlead_projector.role_names import PROJECTOR
-from fairlead_projector.roles import create_roles
+from fairlead_projector.roles.creation import create_roles
+from fairlead_projector.roles.names import PROJECTOR
 from services.projector.tests.test_roles import LOGINS, drop_roles
 
 pytestmark = pytest.mark.integration

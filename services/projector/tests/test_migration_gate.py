@@ -11,8 +11,8 @@ from fairlead_projector import database
 from fairlead_projector.app import run_tasks
 from fairlead_projector.migration_gate import MigrationGate
 from fairlead_projector.migrations import migrate
-from fairlead_projector.role_names import MIGRATOR, PROJECTOR
-from fairlead_projector.roles import create_roles
+from fairlead_projector.roles.creation import create_roles
+from fairlead_projector.roles.names import MIGRATOR, PROJECTOR
 from fairlead_projector.settings import ProjectorSettings
 from fairlead_projector.task_supervisor import Complaints
 from fairlead_schema.identity.nats_address import NatsAddress

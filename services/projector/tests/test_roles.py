@@ -13,8 +13,8 @@ from fairlead_projector import database
 from fairlead_projector.errors import NotMigrated, UnusableRole
 from fairlead_projector.migrations import ensure_migrated, migrate
 from fairlead_projector.projection.rebuild import TABLES, rebuild
-from fairlead_projector.role_names import GATEWAY, MIGRATOR, PROJECTOR
-from fairlead_projector.roles import DatabaseLogins, Login, create_roles, read_login
+from fairlead_projector.roles.creation import DatabaseLogins, Login, create_roles, read_login
+from fairlead_projector.roles.names import GATEWAY, MIGRATOR, PROJECTOR
 
 if TYPE_CHECKING:
     from services.projector.tests.conftest import LogBuilder, Projection

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from fairlead_cli.deployment import server_findings
+from fairlead_cli.deployment.doctor import nats_findings
 from fairlead_eventlog.jetstream.registers import log_status
 from fairlead_eventlog.status import status_record
 from fairlead_schema import record
@@ -31,7 +31,7 @@ def newer_release() -> Iterator[None]:
     key = (WeatherNoted.type, WeatherNoted.version)
     validate = WeatherNoted.__pydantic_validator__.validate_python
     with pytest.MonkeyPatch.context() as patch:
-        for module in (record, log_status, status_record, server_findings):
+        for module in (record, log_status, status_record, nats_findings):
             patch.setattr(module, "LEVEL_NEWEST", WeatherNoted.level)
         patch.setitem(record._VALIDATE, key, validate)  # noqa: SLF001 - only a release adds events
         patch.setitem(evolve.REDUCERS, WeatherNoted, (("todos", _keep_todos),))

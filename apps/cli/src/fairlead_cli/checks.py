@@ -9,7 +9,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from fairlead_cli.embedded import ports
 from fairlead_cli.embedded.state_directory import DISK_FREE_MB_MIN
-from fairlead_cli.errors import BinaryMissing
+from fairlead_cli.errors import BinaryMissing, UsageError
+from fairlead_cli.first_use.found_provider import find_keys
 from fairlead_cli.local_stack.server_programs import find_nats_server, find_postgres
 from fairlead_cli.service_names import SERVICES, SOLO
 from fairlead_service.config.configuration import Config, ConfigError, load
@@ -99,16 +100,31 @@ def check_configuration(path: Path | None, env: Mapping[str, str]) -> tuple[Find
     missing = [
         f"{provider.api_key_env} ([provider.{name}])"
         for name, provider in config.provider.items()
-        if provider.api_key_env and not env.get(provider.api_key_env)
+        if provider.api_key_env and not env.get(provider.api_key_env, "").strip()
     ]
     if missing:
         detail, mend = f"no value for {', '.join(missing)}", "set the variable before `fairlead up`"
         return Finding("config", "warn", detail, mend), config
     if path is None:
-        mend = "run `fairlead init`, or use `fairlead up --sim`"
-        return Finding("config", "warn", "no configuration file", mend), config
+        return _without_file(env), config
     providers = ", ".join(config.provider) or "none"
     return Finding("config", "ok", f"{path}, providers: {providers}"), config
+
+
+def _without_file(env: Mapping[str, str]) -> Finding:
+    """What `fairlead up` does without a file: it uses the first key that it finds."""
+    try:
+        found = find_keys(env)
+    except UsageError as error:
+        return Finding("config", "fail", str(error), "correct the variable")
+    if found:
+        preset = found[0].preset
+        detail = (
+            f"no file: `fairlead up` uses {preset.name}/{preset.default} with {found[0].origin}"
+        )
+        return Finding("config", "ok", detail)
+    mend = "run `fairlead init`, or use `fairlead up --sim`"
+    return Finding("config", "warn", "no configuration file", mend)
 
 
 def check_services(services: Mapping[str, Sequence[int]]) -> Finding:

@@ -1,6 +1,7 @@
 """How quickly a command starts: what is loaded, counted in modules, because seconds are noisy."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -72,6 +73,7 @@ BEFORE_THEIR_WORK = [
     ["pool", "drain", "a", *NO_CONFIG],
     ["quota", "--tenant", "a", *NO_CONFIG],
     ["capacity", "--agents", "1"],
+    ["doctor", "--state", "/nowhere"],
     ["bench", "nothing"],
 ]
 SERVERS = FAR - {"fairlead_eventlog", "fairlead_service.config.configuration"} | {
@@ -145,6 +147,41 @@ def test_a_command_of_operators_reads_arguments_and_settings_before_it_loads_ser
 ) -> None:
     """A wrong file or argument is said in the time of a light command."""
     assert loaded(*arguments) & SERVERS == set()
+
+
+WHEN_NATS_ANSWERS = [
+    ["verify"],
+    ["purge", SESSION],
+    ["pool", "list"],
+    ["rebuild"],
+    ["quota", "--tenant", "a"],
+]
+WORK = {
+    *("fairlead_eventlog.jetstream.connect", "fairlead_projector", "fairlead_schema.events"),
+    *("nats.js.api", "prometheus_client", "psycopg"),
+}
+
+
+def test_a_command_of_operators_connects_before_it_loads_its_work() -> None:
+    """An address without a server is said in the time of a light command."""
+    environment = {**os.environ, "FAIRLEAD_NATS_URL": "nats://127.0.0.1:9"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments, "--state", "/nowhere"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for arguments in WHEN_NATS_ANSWERS
+    ]
+    for arguments, process in zip(WHEN_NATS_ANSWERS, processes, strict=True):
+        output, errors = process.communicate()
+        modules = set(output.rpartition("loaded:")[2].split())
+
+        assert "cannot be reached" in errors, arguments
+        assert "nats" in modules, arguments
+        assert modules & WORK == set(), arguments
 
 
 def test_the_doctor_looks_at_this_machine_before_it_loads_servers() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli.deployment.certificate_age import check_certificates
 from fairlead_cli.deployment.certificates import SERVER_LIFE, Authority
+from fairlead_cli.deployment.doctor.certificate_age import check_certificates
 from fairlead_cli.embedded.ports import free_port
 from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_testing.nats import Server

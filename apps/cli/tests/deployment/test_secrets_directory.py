@@ -13,7 +13,7 @@ from fairlead_cli.deployment.secrets_directory import DEFAULT_HOSTS, SecretsDire
 from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.errors import CommandError
 from fairlead_gateway.console.sealed_cookie import Sealer
-from fairlead_projector.roles import read_login
+from fairlead_projector.roles.creation import read_login
 from fairlead_service.identity.keys import digest_of, parse_keys
 
 NOW = datetime(2026, 11, 18, tzinfo=UTC)

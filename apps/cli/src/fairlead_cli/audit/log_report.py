@@ -1,11 +1,10 @@
 """Reads the log or an exported file, verifies every commit, and prints the violations."""
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import ExitStack, aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -15,10 +14,11 @@ from rich.console import Console
 from fairlead_cli import commits
 from fairlead_cli.commits import EncodedCommit
 from fairlead_cli.errors import CommandError
-from fairlead_cli.exports.export_file import is_export, verify_file
+from fairlead_cli.exports.export_file import is_export
+from fairlead_cli.exports.export_file import verify_file as verify_export
 from fairlead_cli.terminal import stderr_console, stdout_console
-from fairlead_eventlog.jetstream.connect import connect
-from fairlead_schema.identity.nats_address import NatsAddress
+from fairlead_eventlog.jetstream.connect import connect_over
+from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_schema.record import RecordError, claimed_seq, decode
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.checksum import ChecksumState, check_checksum
@@ -28,11 +28,30 @@ PROGRESS_EVERY: Final = 10_000
 CHANGED: Final = "the commit that ends here is not the one that was written"
 
 
-def verify_log(args: argparse.Namespace, address: NatsAddress | None) -> int:
-    """Verify the file of the arguments, else the log at the address. Raises CommandError and LogError."""
-    if args.file is not None and is_export(args.file):
+def verify_file(args: argparse.Namespace) -> int:
+    """Verify the file of the arguments: an export, or commits. Raises CommandError."""
+    if is_export(args.file):
         return _verify_export(args)
-    report = asyncio.run(_read_and_verify(args, address))
+    report = LogReport()
+    with _open_export(args.export) as export:
+        for commit in commits.read_export(args.file):
+            _verify_commit(report, commit, export)
+    return _show_report(args, report)
+
+
+async def verify_log(args: argparse.Namespace, link: NatsLink) -> int:
+    """Verify the log, or one session of it. Raises CommandError and LogError."""
+    report = LogReport()
+    with _open_export(args.export) as export:
+        async with aclosing(_read_log(args, link, report)) as entries:
+            async for commit in entries:
+                _verify_commit(report, commit, export)
+    if args.session is not None and not report.commits:
+        raise CommandError(f"the log holds no session {args.session} of tenant {args.tenant}")
+    return _show_report(args, report)
+
+
+def _show_report(args: argparse.Namespace, report: "LogReport") -> int:
     if args.json:
         sys.stdout.writelines(json.dumps(line) + "\n" for line in _json_lines(report))
     else:
@@ -42,7 +61,7 @@ def verify_log(args: argparse.Namespace, address: NatsAddress | None) -> int:
 
 def _verify_export(args: argparse.Namespace) -> int:
     """Print what an export holds. Raises CommandError at the first line that cannot be used."""
-    summary = verify_file(args.file)
+    summary = verify_export(args.file)
     header, sessions = summary.header, summary.sessions.values()
     counts = {
         "sessions": len(sessions),
@@ -85,23 +104,6 @@ class LogReport:
             self.violations += [(commit.at, violation) for violation in reading.read(recorded)]
 
 
-async def _read_and_verify(args: argparse.Namespace, address: NatsAddress | None) -> LogReport:
-    report = LogReport()
-    with ExitStack() as files:
-        export = files.enter_context(_open_export(args.export)) if args.export else None
-        if args.file is not None:
-            for commit in commits.read_export(args.file):
-                _verify_commit(report, commit, export)
-            return report
-        assert address is not None, "without a file the log is read"
-        async with aclosing(_read_log(args, address, report)) as entries:
-            async for commit in entries:
-                _verify_commit(report, commit, export)
-    if args.session is not None and not report.commits:
-        raise CommandError(f"the log holds no session {args.session} of tenant {args.tenant}")
-    return report
-
-
 def _verify_commit(report: LogReport, commit: EncodedCommit, export: BinaryIO | None) -> None:
     report.add(commit)
     if export is not None:
@@ -109,10 +111,10 @@ def _verify_commit(report: LogReport, commit: EncodedCommit, export: BinaryIO | 
 
 
 async def _read_log(
-    args: argparse.Namespace, address: NatsAddress, report: LogReport
+    args: argparse.Namespace, link: NatsLink, report: LogReport
 ) -> AsyncGenerator[EncodedCommit, None]:
     console = stderr_console()
-    async with connect(address, name="fairlead-verify") as eventlog:
+    async with connect_over(link) as eventlog:
         if args.session is not None:
             async for commit in commits.read_session(eventlog, Address(args.tenant, args.session)):
                 yield commit
@@ -124,9 +126,9 @@ async def _read_log(
                 console.print(f"{report.commits} of {total} commits", style="dim")
 
 
-def _open_export(path: Path) -> BinaryIO:
+def _open_export(path: Path | None) -> AbstractContextManager[BinaryIO | None]:
     try:
-        return path.open("wb")
+        return nullcontext() if path is None else path.open("wb")
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from error
 

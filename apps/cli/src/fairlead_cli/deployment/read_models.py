@@ -1,6 +1,5 @@
 """Drops the read models and rebuilds them from the log, and the register of message ids."""
 
-import asyncio
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from fairlead_cli.embedded.postgres.access import add_password
 from fairlead_cli.errors import CommandError
 from fairlead_cli.message_ids import restore_message_ids
 from fairlead_cli.terminal import stderr_console
-from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.connect import connect_over
+from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_projector.errors import WorkerDied
 from fairlead_projector.projection.rebuild import RebuildProgress, digest, rebuild
 from fairlead_projector.projection.stored.stored_files import project_files
@@ -21,10 +21,12 @@ from fairlead_service.config.configuration import Config
 from fairlead_service.postgres_failure import explain_postgres_failure
 
 
-def rebuild_read_models(config: Config, processes_max: int, cold: Path | None) -> str:
+async def rebuild_read_models(
+    link: NatsLink, config: Config, processes_max: int, cold: Path | None
+) -> str:
     """Rebuild, and return the digest of the read models. Raises CommandError and LogError."""
     try:
-        return asyncio.run(_rebuild(config, processes_max, cold))
+        return await _rebuild(link, config, processes_max, cold)
     except WorkerDied as error:
         raise CommandError(str(error)) from error
     except psycopg.OperationalError as error:
@@ -36,7 +38,7 @@ def rebuild_read_models(config: Config, processes_max: int, cold: Path | None) -
         ) from error
 
 
-async def _rebuild(config: Config, processes_max: int, cold: Path | None) -> str:
+async def _rebuild(link: NatsLink, config: Config, processes_max: int, cold: Path | None) -> str:
     notes, last = stderr_console(), RebuildProgress(-1, -1)
 
     def report(progress: RebuildProgress) -> None:
@@ -47,9 +49,8 @@ async def _rebuild(config: Config, processes_max: int, cold: Path | None) -> str
 
     # Only the owner of the tables may drop them and make them again.
     dsn = add_password(config.postgres.migrate_dsn or config.postgres.dsn)
-    address = config.nats.address("operator")
-    async with connect(address, name="fairlead-rebuild") as eventlog:
-        staffing = Staffing(address, processes_max)
+    async with connect_over(link) as eventlog:
+        staffing = Staffing(config.nats.address("operator"), processes_max)
         await rebuild(dsn, eventlog, progress=report, staffing=staffing)
         missing = await project_files(dsn, eventlog, partial(read_commits, cold))
         restored = await restore_message_ids(eventlog)

@@ -16,11 +16,11 @@ from typing import Final
 from fairlead_cli.deployment.certificates import Authority, needs_renewal
 from fairlead_cli.embedded.postgres.passwords import PostgresPasswords, generate_password
 from fairlead_cli.embedded.private_files import make_private_directory, write_private
-from fairlead_cli.nats_keys import KeyChanges, write_keys
+from fairlead_cli.nats_access.keys import KeyChanges, write_keys
 from fairlead_cli.options.operations import DEFAULT_DATABASE
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
-from fairlead_projector.role_names import GATEWAY, MIGRATOR, PROJECTOR
+from fairlead_projector.roles.names import GATEWAY, MIGRATOR, PROJECTOR
 from fairlead_schema.tools.pool_rules import ONE_POOL, PoolRules, worker_identity
 from fairlead_service.identity.key_file import add_key
 from fairlead_service.identity.keys import mint_key

@@ -12,7 +12,7 @@ from fairlead_cli.options.stack import ADMIN_VARIABLE, ROLE_VARIABLES
 from fairlead_projector import database
 from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import migrate
-from fairlead_projector.roles import DatabaseLogins, create_roles, read_login
+from fairlead_projector.roles.creation import DatabaseLogins, create_roles, read_login
 from fairlead_service.postgres_failure import explain_postgres_failure
 
 

@@ -6,19 +6,19 @@ from pydantic import ValidationError
 
 from fairlead_cli.errors import CommandError
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.connect import connect_over
+from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_schema import subjects
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.quota import QuotaLimits, TenantTotals, TenantUsageReport
-from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_session.execution.quota import quota_uses
 
 TIMEOUT_S: Final = 5.0
 
 
-async def load_usage(address: NatsAddress, tenant: str) -> TenantUsageReport:
+async def load_usage(link: NatsLink, tenant: str) -> TenantUsageReport:
     """The usage that the projector knows. Raises CommandError."""
-    async with connect(address, name="fairlead-quota") as eventlog:
+    async with connect_over(link) as eventlog:
         try:
             reply = await eventlog.requests.request(
                 subjects.tenant_usage(tenant), b"{}", timeout_s=TIMEOUT_S

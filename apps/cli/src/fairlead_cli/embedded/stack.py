@@ -28,7 +28,7 @@ from fairlead_cli.embedded.supervisor import (
 from fairlead_cli.errors import UsageError
 from fairlead_cli.local_stack.stack_plan import StackPlan
 from fairlead_cli.service_names import SOLO
-from fairlead_projector.role_names import MIGRATOR
+from fairlead_projector.roles.names import MIGRATOR
 
 
 class Stack:

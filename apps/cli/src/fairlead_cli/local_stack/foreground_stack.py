@@ -95,7 +95,11 @@ def describe_model(config: Config, env: Mapping[str, str]) -> str:
     if ref is None:
         return "none: set default_model in the configuration"
     key = config.provider[ref.provider_id].api_key_env
-    missing = f"   {key} is not set: set it and start again" if key and not env.get(key) else ""
+    missing = (
+        f"   {key} is not set: set it and start again"
+        if key and not env.get(key, "").strip()
+        else ""
+    )
     return f"{ref.provider_id}/{ref.id}{missing}"
 
 

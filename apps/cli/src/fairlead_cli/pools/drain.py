@@ -9,7 +9,8 @@ from typing import Final
 from fairlead_cli.pools.sessions import PooledSession, read_sessions
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.connect import connect_over
+from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.service_command import send_service_command
 from fairlead_schema import subjects
 from fairlead_schema.errors import Conflict, Refused, SessionNotFound
@@ -48,14 +49,14 @@ class PoolDrain:
 
     async def run(
         self,
+        link: NatsLink,
         wait_s: float,
         on_moved: Callable[[Address, str], None],
         on_round: Callable[[DrainReport, float], None] | None = None,
     ) -> DrainReport:
         """Move sessions until none is left, or until the time is over. Raises LogError, CommandError."""
         report, deadline = DrainReport(), time.monotonic() + wait_s
-        address = self.config.nats.address("operator")
-        async with connect(address, name="fairlead-pool") as eventlog:
+        async with connect_over(link) as eventlog:
             while True:
                 report.busy = {}
                 for session in await asyncio.to_thread(read_sessions, self.config):

@@ -4,7 +4,8 @@ from collections import Counter
 from typing import NamedTuple
 
 from fairlead_cli.pools.sessions import read_sessions
-from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.jetstream.connect import connect_over
+from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.streams import TOOLS, tools_consumer
 from fairlead_schema.tools.pool_rules import PoolRules
 from fairlead_service.config.configuration import Config
@@ -21,9 +22,9 @@ class PoolState(NamedTuple):
     note: str
 
 
-async def read_pools(config: Config, pools: PoolRules) -> list[PoolState]:
+async def read_pools(link: NatsLink, config: Config, pools: PoolRules) -> list[PoolState]:
     """Every pool of the rules, and every other one that has workers or sessions."""
-    async with connect(config.nats.address("operator"), name="fairlead-pool") as eventlog:
+    async with connect_over(link) as eventlog:
         services = await eventlog.operations.services()
         ages = await eventlog.waiting_work.read_all()
     workers = Counter(instance.pool for instance in services if instance.pool is not None)

@@ -10,30 +10,27 @@ from fairlead_cli.terminal import stderr_console
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import open_ports
 from fairlead_eventlog.jetstream.link import NatsLink
-from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_eventlog.jetstream.registers.log_status import JetStreamLogStatus
-from fairlead_schema.identity.nats_address import NatsAddress
 from fairlead_schema.subjects import Address
 
 
-async def purge_confirmed(args: argparse.Namespace, address: NatsAddress) -> PurgePlan:
+async def purge_confirmed(args: argparse.Namespace, link: NatsLink) -> PurgePlan:
     """Count what is stored, and remove it if somebody types its name. Raises CommandError and LogError."""
-    async with open_link(address, name="fairlead-purge") as link:
-        eventlog = open_ports(link, JetStreamLogStatus(link))
-        plan = await _plan(args, link, eventlog)
-        if not args.json:
-            _show(plan)
-        if args.dry_run:
-            return plan
-        _confirm(args, plan)
-        notes = stderr_console()
-
-        def progress(line: str) -> None:
-            if not args.json:
-                notes.print(line, style="dim", markup=False)
-
-        await purge(link, eventlog, plan, wait_s=args.wait, progress=progress)
+    eventlog = open_ports(link, JetStreamLogStatus(link))
+    plan = await _plan(args, link, eventlog)
+    if not args.json:
+        _show(plan)
+    if args.dry_run:
         return plan
+    _confirm(args, plan)
+    notes = stderr_console()
+
+    def progress(line: str) -> None:
+        if not args.json:
+            notes.print(line, style="dim", markup=False)
+
+    await purge(link, eventlog, plan, wait_s=args.wait, progress=progress)
+    return plan
 
 
 async def _plan(args: argparse.Namespace, link: NatsLink, eventlog: EventLog) -> PurgePlan:

@@ -10,7 +10,7 @@ from fairlead_eventlog.errors import (
     StreamMissing,
     SubjectRefused,
 )
-from fairlead_eventlog.granted_names import FAILED_BACKUP, LAST_BACKUP
+from fairlead_eventlog.grants.granted_names import FAILED_BACKUP, LAST_BACKUP
 from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer, ServerRefusal, stream_error
 from fairlead_eventlog.streams import LOG_STATUS
 

@@ -9,7 +9,7 @@ import json
 from typing import Any, Final
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.granted_names import copy_name
+from fairlead_eventlog.grants.granted_names import copy_name
 from fairlead_eventlog.jetstream.link import NO_STREAM, NatsLink, ServerRefusal
 from fairlead_eventlog.streams import StreamSpec
 from fairlead_schema.subjects import ROOT

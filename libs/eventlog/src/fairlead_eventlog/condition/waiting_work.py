@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.granted_names import QUEUES
+from fairlead_eventlog.grants.granted_names import QUEUES
 from fairlead_eventlog.jetstream.link import NO_MESSAGE, NO_STREAM, NatsLink, ServerRefusal
 from fairlead_eventlog.streams import PROMPTS
 

@@ -3,9 +3,9 @@
 from typing import Final, Literal, TypeAlias, get_args
 
 from fairlead_eventlog.backup.copy_order import RESTORE_ORDER
-from fairlead_eventlog.granted_names import FAILED_BACKUP, LAST_BACKUP, QUEUES, copy_name
 from fairlead_eventlog.grants import permissions as may
 from fairlead_eventlog.grants.crossings import Crossings, crossings_of
+from fairlead_eventlog.grants.granted_names import FAILED_BACKUP, LAST_BACKUP, QUEUES, copy_name
 from fairlead_eventlog.grants.permissions import Permissions
 from fairlead_eventlog.streams import (
     APPROVALS,

@@ -4,23 +4,27 @@ import argparse
 import asyncio
 import os
 from pathlib import Path
+from typing import Final
 
 from fairlead_cli.addresses import effective_config
 from fairlead_cli.command_line.module_loader import keep_modules
 from fairlead_cli.embedded.state_directory import load_addresses
 from fairlead_cli.errors import UsageError
 from fairlead_cli.json_output import print_json
+from fairlead_cli.operator_link import operator_link
 from fairlead_cli.terminal import stderr_console, stdout_console, table
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.pool_rules import PoolRules
 from fairlead_service.config.configuration import Config, load
+
+LINK: Final = "fairlead-pool"
 
 
 def run(args: argparse.Namespace) -> int:
     """List the pools, or drain one."""
     config = effective_config(args)
     pools = _rules(args, config)
-    return _list(args, config, pools) if args.action == "list" else _drain(args, config, pools)
+    return asyncio.run((_list if args.action == "list" else _drain)(args, config, pools))
 
 
 def _rules(args: argparse.Namespace, config: Config) -> PoolRules:
@@ -31,10 +35,11 @@ def _rules(args: argparse.Namespace, config: Config) -> PoolRules:
     return config.pools
 
 
-def _list(args: argparse.Namespace, config: Config, pools: PoolRules) -> int:
-    with keep_modules():
-        from fairlead_cli.pools.overview import read_pools  # noqa: PLC0415
-    states = asyncio.run(read_pools(config, pools))
+async def _list(args: argparse.Namespace, config: Config, pools: PoolRules) -> int:
+    async with operator_link(config.nats.address("operator"), LINK) as link:
+        with keep_modules():
+            from fairlead_cli.pools.overview import read_pools  # noqa: PLC0415
+        states = await read_pools(link, config, pools)
     if args.json:
         for state in states:
             fields = state._asdict()
@@ -47,7 +52,7 @@ def _list(args: argparse.Namespace, config: Config, pools: PoolRules) -> int:
     return 0
 
 
-def _drain(args: argparse.Namespace, config: Config, pools: PoolRules) -> int:
+async def _drain(args: argparse.Namespace, config: Config, pools: PoolRules) -> int:
     """Exit code 1 says that sessions are left."""
     for name in (args.name, args.to or args.name):
         if name not in pools.names:
@@ -58,11 +63,12 @@ def _drain(args: argparse.Namespace, config: Config, pools: PoolRules) -> int:
     def show(at: Address, pool: str) -> None:
         _show(args, at, "pool", pool)
 
-    with keep_modules():
-        from fairlead_cli.pools.drain import PoolDrain  # noqa: PLC0415
-        from fairlead_cli.pools.drain_progress import DrainProgress  # noqa: PLC0415
-    drain = PoolDrain(config, pools, args.name, args.to, now=args.now)
-    report = asyncio.run(drain.run(args.wait, show, None if args.json else DrainProgress()))
+    async with operator_link(config.nats.address("operator"), LINK) as link:
+        with keep_modules():
+            from fairlead_cli.pools.drain import PoolDrain  # noqa: PLC0415
+            from fairlead_cli.pools.drain_progress import DrainProgress  # noqa: PLC0415
+        drain = PoolDrain(config, pools, args.name, args.to, now=args.now)
+        report = await drain.run(link, args.wait, show, None if args.json else DrainProgress())
     left = report.busy | report.refused
     for at, reason in left.items():
         _show(args, at, "left", reason)

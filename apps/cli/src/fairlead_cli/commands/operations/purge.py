@@ -7,7 +7,9 @@ from fairlead_cli.addresses import effective_config
 from fairlead_cli.command_line.module_loader import keep_modules
 from fairlead_cli.errors import UsageError
 from fairlead_cli.json_output import print_json
+from fairlead_cli.operator_link import operator_link
 from fairlead_cli.terminal import stdout_console
+from fairlead_schema.identity.nats_address import NatsAddress
 
 
 def run(args: argparse.Namespace) -> int:
@@ -16,10 +18,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("name one session, perhaps with --tree, or say --all with --tenant")
     if args.all and args.tenant is None:
         raise UsageError("--all needs --tenant NAME: no tenant is purged by default")
-    address = effective_config(args).nats.address("operator")
-    with keep_modules():
-        from fairlead_cli.purge.confirmed_purge import purge_confirmed  # noqa: PLC0415
-    plan = asyncio.run(purge_confirmed(args, address))
+    return asyncio.run(_purge(args, effective_config(args).nats.address("operator")))
+
+
+async def _purge(args: argparse.Namespace, address: NatsAddress) -> int:
+    async with operator_link(address, "fairlead-purge") as link:
+        with keep_modules():
+            from fairlead_cli.purge.confirmed_purge import purge_confirmed  # noqa: PLC0415
+        plan = await purge_confirmed(args, link)
     if args.json:
         print_json(
             {

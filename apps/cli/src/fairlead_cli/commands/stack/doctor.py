@@ -18,23 +18,29 @@ from fairlead_cli.command_line.module_loader import keep_modules
 from fairlead_cli.embedded.state_directory import MEGABYTE, load_addresses, lock_owner
 from fairlead_cli.json_output import print_json_lines
 from fairlead_cli.terminal import stdout_console
+from fairlead_service.config.configuration import Config
 
 MARKS: Final = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings. The exit code is 1 when a check fails; warnings do not count."""
-    findings = asyncio.run(_run_checks(args))
-    if args.json:
-        print_json_lines(asdict(finding) for finding in findings)
-    else:
-        _show(findings)
-    return 1 if any(finding.status == "fail" for finding in findings) else 0
+    addresses = load_addresses(args.state.absolute())
+    machine, config = _check_machine(args, addresses)
+    # A person reads these while the servers are asked.
+    _show(machine, as_json=args.json)
+    with keep_modules():
+        from fairlead_cli.deployment.doctor.server_checks import check_servers  # noqa: PLC0415
+    servers = asyncio.run(check_servers(args, config, addresses))
+    _show(servers, as_json=args.json)
+    return 1 if any(finding.status == "fail" for finding in (*machine, *servers)) else 0
 
 
-async def _run_checks(args: argparse.Namespace) -> list[Finding]:
+def _check_machine(
+    args: argparse.Namespace, addresses: dict[str, Any]
+) -> tuple[list[Finding], Config | None]:
+    """What this machine says, without any server, and the configuration if it can be used."""
     state = args.state.absolute()
-    addresses = load_addresses(state)
     findings = [
         checks.check_python(sys.version_info[:3]),
         checks.check_packages(),
@@ -52,9 +58,7 @@ async def _run_checks(args: argparse.Namespace) -> list[Finding]:
     findings.append(checks.check_http_port(port, lock_owner(state), addresses))
     if addresses.get("services"):
         findings.append(checks.check_services(addresses["services"]))
-    with keep_modules():
-        from fairlead_cli.deployment.server_checks import check_servers  # noqa: PLC0415
-    return findings + await check_servers(args, config, addresses)
+    return findings, config
 
 
 def _local_config(addresses: dict[str, Any]) -> Path | None:
@@ -62,7 +66,10 @@ def _local_config(addresses: dict[str, Any]) -> Path | None:
     return Path(path) if Path(path).is_file() else None
 
 
-def _show(findings: Sequence[Finding]) -> None:
+def _show(findings: Sequence[Finding], *, as_json: bool) -> None:
+    if as_json:
+        print_json_lines(asdict(finding) for finding in findings)
+        return
     out = stdout_console()
     for finding in findings:
         mark = MARKS[finding.status]

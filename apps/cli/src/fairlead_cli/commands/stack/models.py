@@ -63,7 +63,7 @@ def usable_models(
     """The models of each provider: configured, offered by a local server, and known."""
     for name, provider in config.provider.items():
         key = provider.api_key_env
-        missing = key if key and not env.get(key) else None
+        missing = key if key and not env.get(key, "").strip() else None
         for id_, (model, source) in _models_of(provider, everything=everything).items():
             cost = model.cost
             label = f"{name}/{id_}"

@@ -7,9 +7,9 @@ import signal
 from dataclasses import replace
 
 from fairlead_cli.addresses import effective_config
-from fairlead_cli.callout_tenants import FILE, parse_tenants
 from fairlead_cli.errors import UsageError
-from fairlead_cli.nats_callout import Callout
+from fairlead_cli.nats_access.callout import Callout
+from fairlead_cli.nats_access.callout_tenants import FILE, parse_tenants
 from fairlead_eventlog.grants.callout import CALLOUT
 from fairlead_eventlog.grants.key_directory import KeyDirectory
 from fairlead_eventlog.jetstream.auth_callout import serve_callout

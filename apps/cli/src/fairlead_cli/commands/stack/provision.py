@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
 def _write_keys(args: argparse.Namespace) -> int:
     pools = load(args.config, os.environ).pools
     with keep_modules():
-        from fairlead_cli.nats_keys import KeyChanges, write_keys  # noqa: PLC0415
+        from fairlead_cli.nats_access.keys import KeyChanges, write_keys  # noqa: PLC0415
     changes = KeyChanges(
         tuple(args.principal),
         tuple(args.without),

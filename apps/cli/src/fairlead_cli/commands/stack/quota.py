@@ -5,6 +5,7 @@ import asyncio
 
 from fairlead_cli.gateway import gateway_of, open_client
 from fairlead_cli.json_output import print_json
+from fairlead_cli.operator_link import operator_link
 from fairlead_cli.terminal import stdout_console, table
 from fairlead_client.answers.answer_models import data_of, read_as
 from fairlead_schema.commands.quota import QuotaUse, TenantUsageReport
@@ -15,7 +16,7 @@ PRINCIPAL = "principal."
 
 def run(args: argparse.Namespace) -> int:
     """Show every quota. Without `--tenant` the gateway answers for the caller's own tenant."""
-    report = asyncio.run(_load_own(args)) if args.tenant is None else _load_tenant(args)
+    report = asyncio.run(_load_own(args) if args.tenant is None else _load_tenant(args))
     if args.json:
         print_json(report.wire())
         return 0
@@ -53,11 +54,12 @@ async def _load_own(args: argparse.Namespace) -> TenantUsageReport:
         return read_as(TenantUsageReport, data_of(usage))
 
 
-def _load_tenant(args: argparse.Namespace) -> TenantUsageReport:
+async def _load_tenant(args: argparse.Namespace) -> TenantUsageReport:
     # Only operators ask for any tenant, and over NATS.
     from fairlead_cli.addresses import effective_config  # noqa: PLC0415
 
     address = effective_config(args).nats.address("operator")
-    from fairlead_cli.deployment.tenant_usage import load_usage  # noqa: PLC0415
+    async with operator_link(address, "fairlead-quota") as link:
+        from fairlead_cli.deployment.tenant_usage import load_usage  # noqa: PLC0415
 
-    return asyncio.run(load_usage(address, args.tenant))
+        return await load_usage(link, args.tenant)

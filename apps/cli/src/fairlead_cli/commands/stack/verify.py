@@ -1,11 +1,14 @@
 """`fairlead verify`: checks the log with rules of its own, not the services', and lists violations."""
 
 import argparse
+import asyncio
 from pathlib import Path
 
 from fairlead_cli.addresses import effective_config
 from fairlead_cli.command_line.module_loader import keep_modules
 from fairlead_cli.errors import UsageError
+from fairlead_cli.operator_link import operator_link
+from fairlead_schema.identity.nats_address import NatsAddress
 
 
 def run(args: argparse.Namespace) -> int:
@@ -18,7 +21,15 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"{args.session}: no such file, and no id of a session (it begins with ses)"
         )
-    address = None if args.file is not None else effective_config(args).nats.address("operator")
-    with keep_modules():
-        from fairlead_cli.audit.log_report import verify_log  # noqa: PLC0415
-    return verify_log(args, address)
+    if args.file is not None:
+        with keep_modules():
+            from fairlead_cli.audit.log_report import verify_file  # noqa: PLC0415
+        return verify_file(args)
+    return asyncio.run(_verify_live(args, effective_config(args).nats.address("operator")))
+
+
+async def _verify_live(args: argparse.Namespace, address: NatsAddress) -> int:
+    async with operator_link(address, "fairlead-verify") as link:
+        with keep_modules():
+            from fairlead_cli.audit.log_report import verify_log  # noqa: PLC0415
+        return await verify_log(args, link)

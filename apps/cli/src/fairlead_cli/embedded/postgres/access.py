@@ -15,8 +15,8 @@ from fairlead_cli.errors import StateUnusable
 from fairlead_projector import database
 from fairlead_projector.errors import ProjectorError
 from fairlead_projector.migrations import migrate
-from fairlead_projector.role_names import GATEWAY, MIGRATOR, PROJECTOR
-from fairlead_projector.roles import DatabaseLogins, Login, create_roles
+from fairlead_projector.roles.creation import DatabaseLogins, Login, create_roles
+from fairlead_projector.roles.names import GATEWAY, MIGRATOR, PROJECTOR
 
 ADMIN: Final = "postgres"
 DATABASE: Final = "postgres"

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from fairlead_projector.database import Connection, query
 from fairlead_projector.errors import UnusableRole
 from fairlead_projector.migrations import lock_migrations
-from fairlead_projector.role_names import GATEWAY, PROJECTOR
+from fairlead_projector.roles.names import GATEWAY, PROJECTOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from fairlead_cli.callout_tenants import CalloutTenants
+from fairlead_cli.nats_access.callout_tenants import CalloutTenants
 from fairlead_eventlog.grants.callout import CalloutIssuer, CalloutRequest
 from fairlead_schema.errors import Unauthorized
 from fairlead_schema.identity.principal import Principal

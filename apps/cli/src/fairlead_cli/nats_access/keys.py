@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fairlead_cli import callout_tenants, nats_principals
-from fairlead_cli.callout_tenants import CalloutTenants
 from fairlead_cli.errors import UsageError
-from fairlead_cli.nats_principals import PrincipalGrant
+from fairlead_cli.nats_access import callout_tenants, principals
+from fairlead_cli.nats_access.callout_tenants import CalloutTenants
+from fairlead_cli.nats_access.principals import PrincipalGrant
 from fairlead_eventlog.grants.callout import CALLOUT, ISSUER
 from fairlead_eventlog.grants.key_directory import KeyDirectory, WrittenKeys
 from fairlead_eventlog.grants.services import SERVICE_IDENTITIES
@@ -36,13 +36,13 @@ def write_keys(directory: Path, changes: KeyChanges, pools: PoolRules = ONE_POOL
 
     Raises UsageError and LogError.
     """
-    known = nats_principals.load(directory)
+    known = principals.load(directory)
     wanted, left_out = known, list[str]()
     if changes.keys_file is not None:
-        wanted, left_out = nats_principals.follow_keys_file(
+        wanted, left_out = principals.follow_keys_file(
             known, changes.keys_file, now=datetime.now(UTC)
         )
-    wanted = nats_principals.change(wanted, changes.added, changes.removed)
+    wanted = principals.change(wanted, changes.added, changes.removed)
     known_callout = callout_tenants.load_tenants(directory)
     callout = _wanted_callout(known_callout, changes)
     keys = KeyDirectory(directory)
@@ -57,7 +57,7 @@ def write_keys(directory: Path, changes: KeyChanges, pools: PoolRules = ONE_POOL
         callout_tenants=None if callout is None else callout.tenants,
         pools=pools,
     )
-    nats_principals.save(directory, wanted)
+    principals.save(directory, wanted)
     callout_tenants.save_tenants(directory, callout)
     gone = sorted(known.keys() - wanted.keys())
     if known_callout is not None and callout is None:
@@ -83,7 +83,7 @@ def _wanted_callout(known: CalloutTenants | None, changes: KeyChanges) -> Callou
 
 
 def _existing(text: str, option: str, existing: set[str]) -> str:
-    name = nats_principals.key_name(text)
+    name = principals.key_name(text)
     if name not in existing:
         raise UsageError(f"{option} {text}: no such key, name a service or NAME:TENANT")
     return name

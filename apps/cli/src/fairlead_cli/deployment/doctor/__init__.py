@@ -1,0 +1,1 @@
+"""What `fairlead doctor` asks servers, and how it repairs what it finds."""
