@@ -52,6 +52,13 @@ class ClientStore:
         self.messages: dict[str, Json] = {}
         self.parts: dict[str, dict[str, Json]] = {}
 
+    def read(self, messages: dict[str, tuple[Json, list[Json]]]) -> None:
+        """Take a list of messages instead of what is here."""
+        self.messages = {id_: info for id_, (info, _) in messages.items()}
+        self.parts = {
+            id_: {part["id"]: part for part in parts} for id_, (_, parts) in messages.items()
+        }
+
     def apply(self, event: Json) -> None:
         given = event["properties"]
         match event["type"]:
@@ -109,6 +116,27 @@ def test_the_events_of_a_turn_leave_a_client_with_what_the_list_serves(name: str
         session = after
         shown, expected = store.shown(), listed(session)
 
+        assert {id_: shown[id_] for id_ in expected} == expected
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_a_client_that_comes_at_any_moment_ends_with_what_the_list_serves(name: str) -> None:
+    """It reads the list, and is told of the newest turn. The hub may not have known the session before."""
+    commits = record(TURNS[name])
+    for moment in range(1, len(commits)):
+        session, store = Session(id=SESSION), ClientStore()
+        for events in commits[:moment]:
+            session = fold(session, events)
+        store.read(listed(session))
+        for event in snapshot(View(session, with_defaults), whole=True):
+            store.apply(event)
+        for index, events in enumerate(commits[moment:]):
+            after = fold(session, events)
+            for event in changes(session, View(after, with_defaults), is_met=index == 0):
+                store.apply(event)
+            session = after
+
+        shown, expected = store.shown(), listed(session)
         assert {id_: shown[id_] for id_ in expected} == expected
 
 

@@ -3,7 +3,7 @@
 Two states, not single events, because each event of the client holds a whole message or a whole part.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -162,13 +162,14 @@ def _changed_messages(before: Session | None, after: View, *, whole: bool) -> It
         if old is not None and old.source is one.source and old.around == one.around:
             continue
         views = view_message(one.message, setting, one.around)
-        if old is None or whole:
+        if old is None:
             for viewed in views:
                 yield from _whole(viewed)
             continue
         old_views = view_message(old.message, old_setting, old.around)
         for viewed, old_viewed in zip(views, old_views, strict=False):
-            yield from _difference(old_viewed, viewed)
+            told = _whole(viewed) if whole else _difference(old_viewed, viewed)
+            yield from (*told, *_removed_parts(old_viewed, viewed))
 
 
 def _same_messages(before: Session, after: Session) -> bool:
@@ -191,20 +192,22 @@ def _difference(old: ViewedMessage, new: ViewedMessage) -> Iterator[Json]:
     """The parts that changed, and then the message: a completed message has all its parts."""
     known = {part["id"]: part for part in old.parts}
     for part in new.parts:
-        if known.pop(part["id"], None) != part:
+        if known.get(part["id"]) != part:
             yield _tell_part(new, part)
-    yield from _remove_parts(new, known.values())
     if new.info != old.info:
         yield _tell_message(new)
     if "error" not in old.info:
         yield from _failure(new)
 
 
-def _remove_parts(viewed: ViewedMessage, parts: Iterable[Json]) -> Iterator[Json]:
+def _removed_parts(old: ViewedMessage, new: ViewedMessage) -> Iterator[Json]:
     """The client stops reading at the end of a part that it does not know, so it is told of it first."""
-    for part in parts:
-        yield _tell_message(viewed)
-        yield _tell_part(viewed, part)
+    kept = {part["id"] for part in new.parts}
+    for part in old.parts:
+        if part["id"] in kept:
+            continue
+        yield _tell_message(new)
+        yield _tell_part(new, part)
         ids = {"messageID": part["messageID"], "partID": part["id"]}
         yield event("message.part.removed", {"sessionID": part["sessionID"], **ids})
 
