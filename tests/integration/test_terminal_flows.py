@@ -82,6 +82,12 @@ async def test_a_person_goes_back_and_forth(up: Stack, home: Path) -> None:
         await terminal.wait_for("1 message reverted")
         await terminal.wait_for("second answer\n", absent=True)
         await terminal.press("C-u")
+        await terminal.type("/undo")
+        await terminal.wait_for("2 message reverted")
+        await terminal.wait_for("first answer\n", absent=True)
+        await terminal.press("C-u")
+        await terminal.type("/redo")
+        await terminal.wait_for("first answer\n")
         await terminal.type("/redo")
         await terminal.wait_for("second answer\n")
 
