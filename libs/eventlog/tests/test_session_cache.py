@@ -69,6 +69,22 @@ async def test_a_known_state_is_confirmed_without_another_read(
     assert await cache.load_confirmed(at) is known
 
 
+async def test_a_readable_session_is_kept_for_the_next_reader(
+    at: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every page of a long session would else fold all of it."""
+    eventlog = memory_eventlog()
+    await write(eventlog, at, 2)
+    cache = open_cache(eventlog)
+    first = await cache.load_readable(at)
+    folded: list[int] = []
+    monkeypatch.setattr(cache, "fold", lambda *_args: folded.append(1))
+
+    assert cache.peek(at) is first.versioned
+    assert (await cache.load_readable(at)).versioned is first.versioned
+    assert folded == []
+
+
 async def test_a_log_that_became_shorter_is_folded_from_its_beginning(at: Address) -> None:
     """A1, H-29: an erased log leaves nothing in the cache."""
     eventlog = memory_eventlog()

@@ -131,7 +131,10 @@ class SessionCache(Generic[State]):
         return await self.advance(at, known, reach=last)
 
     async def load_readable(self, at: Address) -> Readable[State]:
-        """The session as far as its log can be read now, and why the rest cannot be read."""
+        """The session as far as its log can be read now, and why the rest cannot be read.
+
+        A whole one is cached: whoever reads a long session in pages asks for it with each page.
+        """
         known = self._cached.get(at) or await self._load_snapshot(at)
         reach, more = await self._log.last_commit_position(at), True
         try:
@@ -142,6 +145,7 @@ class SessionCache(Generic[State]):
                 more = page.more
         except RecordError as error:
             return Readable(known, error)
+        self.put(at, known)
         return Readable(known)
 
     def peek(self, at: Address) -> Versioned[State] | None:
