@@ -23,6 +23,7 @@ _WORDS: Final = {
     "aclose": "close",
     "aclosing": "closing",
     "aiter_bytes": "iter_bytes",
+    "anext": "next",
     "aread": "read",
     "async_client": "sync_client",
     "asynccontextmanager": "contextmanager",

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fairlead_client import AsyncFairlead, NatsLogin, NotInTime
-from fairlead_client.async_client import nats_connection
+from fairlead_client import AsyncFairlead, ClientClosed, NatsLogin, NotInTime
+from fairlead_client.nats_link import opening
+from fairlead_client.nats_login import CONNECT_S
 
 INFO = b'INFO {"server_id":"x","version":"2.14.0","max_payload":1048576,"headers":true}\r\n'
 HANG_S = 20
@@ -39,23 +40,28 @@ async def stuck(request: pytest.FixtureRequest) -> AsyncIterator[StuckServer]:
     await listener.wait_closed()
 
 
-async def test_a_caller_that_is_cancelled_while_it_connects_leaves_no_connection(
+async def test_a_client_that_is_closed_while_it_connects_leaves_no_connection(
     stuck: StuckServer,
 ) -> None:
-    async with AsyncFairlead.over_nats(NatsLogin(stuck.url)) as fairlead:
-        asking = asyncio.create_task(fairlead.pending("ses_a"))
+    """One caller was cancelled, and another one still waits."""
+    async with asyncio.timeout(CONNECT_S - 1):
+        fairlead = AsyncFairlead.over_nats(NatsLogin(stuck.url))
+        cancelled, waiting = (asyncio.create_task(fairlead.pending("ses_a")) for _ in range(2))
         await stuck.has_begun.wait()
         await asyncio.sleep(0.05)
-        asking.cancel()
-        await asyncio.wait({asking})
-        async with asyncio.timeout(HANG_S):
-            await stuck.has_ended.wait()
+        cancelled.cancel()
+        await asyncio.wait({cancelled})
+        await fairlead.aclose()
+        await stuck.has_ended.wait()
+        with pytest.raises(ClientClosed):
+            await waiting
+    assert cancelled.cancelled()
 
 
 async def test_the_time_of_the_caller_counts_while_it_connects(
     stuck: StuckServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nats_connection, "CONNECT_S", HANG_S)
+    monkeypatch.setattr(opening, "CONNECT_S", HANG_S)
     async with asyncio.timeout(HANG_S / 2):
         async with AsyncFairlead.over_nats(NatsLogin(stuck.url)) as fairlead:
             with pytest.raises(NotInTime, match="no connection within"):

@@ -10,7 +10,7 @@ import httpx
 from fairlead_client.answers.http_answers import away, json_of, not_fairlead, refusal_of
 from fairlead_client.async_client.held_token import AsyncHeldToken
 from fairlead_client.async_client.repetition import repeat
-from fairlead_client.async_client.runtime import break_off
+from fairlead_client.async_client.runtime import AsyncUnfinishedWork, break_off
 from fairlead_client.credentials import TokenSource
 from fairlead_client.deadline import UNLIMITED, Deadline
 from fairlead_client.errors import ClientClosed
@@ -49,6 +49,7 @@ class AsyncHttpConnection:
         """The token of the request that was refused last."""
         self._is_closed = False
         self._streams = set[httpx.Response]()
+        self._work = AsyncUnfinishedWork()
         # As everywhere in Fairlead: no variable of the environment names a proxy.
         self._http = http or httpx.AsyncClient(
             timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S),
@@ -62,6 +63,7 @@ class AsyncHttpConnection:
         self._is_closed = True
         for response in tuple(self._streams):
             break_off(response)
+        await self._work.aclose()
         await self._http.aclose()
 
     async def request(
@@ -97,26 +99,36 @@ class AsyncHttpConnection:
         timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=read_s)
         token = await self._token.get()
         headers = {"accept": media, **_authorization(token)}
+        request = self._http.build_request(
+            "GET", self.url + path, params=params, headers=headers, timeout=timeout
+        )
         try:
-            async with self._http.stream(
-                "GET", self.url + path, params=params, headers=headers, timeout=timeout
-            ) as response:
+            response = await self._work.finish(
+                self._http.send(request, stream=True), httpx.Response.aclose
+            )
+            self._streams.add(response)
+            try:
                 if not response.is_success:
-                    await response.aread()
+                    await self._work.finish(response.aread())
                     raise refusal_of(response)
                 if not response.headers.get("content-type", "").startswith(media):
-                    await response.aread()
+                    await self._work.finish(response.aread())
                     raise not_fairlead(response)
-                self._streams.add(response)
-                try:
-                    yield response
-                finally:
-                    self._streams.discard(response)
+                yield response
+            finally:
+                self._streams.discard(response)
+                await self._work.finish(_close(response))
         except httpx.RequestError as error:
             raise away(self.url, error) from error
         except Unauthorized:
             self._refused = token
             raise
+
+    async def pieces_of(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
+        """The body of an open response, as it comes."""
+        pieces = response.aiter_bytes()
+        while (piece := await self._work.finish(anext(pieces, None))) is not None:
+            yield piece
 
     async def renew_token(self) -> bool:
         """Read the token again after a refusal. False: there is no other one."""
@@ -137,7 +149,9 @@ class AsyncHttpConnection:
             connect_s = deadline.left_s(CONNECT_S)
             options["timeout"] = httpx.Timeout(deadline.request_s(TIMEOUT_S), connect=connect_s)
         try:
-            response = await self._http.request(method, self.url + path, **options)
+            response = await self._work.finish(
+                self._http.request(method, self.url + path, **options)
+            )
         except httpx.RequestError as error:
             raise away(self.url, error) from error
         except UnicodeEncodeError as error:
@@ -154,3 +168,8 @@ class AsyncHttpConnection:
 
 def _authorization(token: str | None) -> dict[str, str]:
     return {} if token is None else {"authorization": f"Bearer {token}"}
+
+
+async def _close(response: httpx.Response) -> bool:
+    await response.aclose()
+    return True

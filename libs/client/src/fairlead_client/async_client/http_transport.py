@@ -127,7 +127,7 @@ class AsyncHttpTransport:
         async with self._connection.open(
             path, params, media="application/", read_s=EXPORT_SILENCE_S
         ) as response:
-            async for piece in response.aiter_bytes():
+            async for piece in self._connection.pieces_of(response):
                 yield piece
 
     async def request(

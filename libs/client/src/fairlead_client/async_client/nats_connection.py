@@ -1,28 +1,24 @@
 """A connection to NATS: requests, and subjects to listen to. It is made anew when it is needed.
 
-The synchronous client runs this one in a thread, so this module has a counterpart by hand.
+The synchronous client runs this one in a thread, so this module has a counterpart by hand. What nats-py
+does is never cancelled with its caller: it would lose the cancellation, or break the connection.
 """
 
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fairlead_client.async_client.held_token import read_token
+from fairlead_client.async_client.runtime import AsyncUnfinishedWork
 from fairlead_client.credentials import source_name, token_reader
-from fairlead_client.errors import (
-    ClientClosed,
-    ClientError,
-    ExtraMissing,
-    ServerAway,
-    TokenUnavailable,
-)
-from fairlead_client.mailbox import AsyncMailbox, HeardMessage
+from fairlead_client.errors import ClientClosed, ClientError, ServerAway
+from fairlead_client.nats_link.mailbox import AsyncMailbox, HeardMessage
+from fairlead_client.nats_link.opening import close_connection, open_connection
 from fairlead_client.nats_login import CONNECT_S, NatsLogin
-from fairlead_client.tls_trust import NATS_AUTHORITY, distrust_of
-from fairlead_schema.errors import Forbidden, LimitReached, PayloadTooLarge, Refused, Unauthorized
+from fairlead_schema.errors import Forbidden, LimitReached, PayloadTooLarge, Refused
 from fairlead_schema.identity.nats_address import (
     CLIENT_PAYLOAD_BYTES_MAX,
     CLIENT_SUBSCRIPTIONS_MAX,
@@ -31,12 +27,10 @@ from fairlead_schema.identity.nats_address import (
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
 
-CLOSE_S: Final = 2.0
-PING_S: Final = 10
 OWN_SUBSCRIPTIONS: Final = 2
 """Answers come on one, and one is to spare."""
-_REFUSED: Final = ("authorization", "authentication")
 _VIOLATION: Final = re.compile(r'permissions violation for \w+ to "([^"]+)"', re.IGNORECASE)
 _NO_RESPONDERS: Final = "503"
 
@@ -47,9 +41,10 @@ class AsyncTenantLink:
     def __init__(self, login: NatsLogin) -> None:
         self.login = login
         self._read_token = token_reader(login.token)
-        self._connecting = asyncio.Lock()
+        self._opening: asyncio.Task[Client] | None = None
         self._nats: Client | None = None
         self._is_closed = False
+        self._work = AsyncUnfinishedWork()
         self._shown: tuple[bytes, str | None] = (b"", None)
         self._inbox = ""
         self._count = 0
@@ -72,7 +67,7 @@ class AsyncTenantLink:
         self._asked[token] = subject, answer
         try:
             async with asyncio.timeout(timeout_s):
-                await nats.publish(subject, body, reply=f"{self._inbox}.{token}")
+                await self._work.finish(nats.publish(subject, body, reply=f"{self._inbox}.{token}"))
                 message = await answer
         except TimeoutError:
             raise self._away(f"no answer within {timeout_s:g} s", was_sent=True) from None
@@ -99,30 +94,43 @@ class AsyncTenantLink:
         async def put(message: "Msg") -> None:
             mailbox.put(HeardMessage(message.subject, message.data))
 
-        subscriptions = []
         self._take_room(len(subjects))
         for subject in subjects:
             self._mailboxes[subject].add(mailbox)
         try:
+            subscriptions = await self._work.finish(
+                self._subscribe(nats, subjects, put), _unsubscribe
+            )
             try:
-                for subject in subjects:
-                    subscription = await nats.subscribe(subject, cb=put)
-                    subscriptions.append(subscription)
-                # A ping of nats-py overtakes subscriptions that it has not written yet.
-                for _ in range(2):
-                    await nats.flush(timeout=CONNECT_S)
-            except Exception as error:
-                raise self._away(str(error) or type(error).__name__, was_sent=False) from error
-            yield mailbox
+                yield mailbox
+            finally:
+                await self._work.finish(_unsubscribe(subscriptions))
         finally:
             self._listening -= len(subjects)
             for subject in subjects:
                 self._mailboxes[subject].discard(mailbox)
                 if not self._mailboxes[subject]:
                     del self._mailboxes[subject]
-            for subscription in subscriptions:
-                with suppress(Exception):
-                    await subscription.unsubscribe()
+
+    async def _subscribe(
+        self,
+        nats: "Client",
+        subjects: tuple[str, ...],
+        put: "Callable[[Msg], Awaitable[None]]",
+    ) -> "list[Subscription]":
+        """Listen to subjects, all of them or none. The server knows them when this returns."""
+        subscriptions: list[Subscription] = []
+        try:
+            for subject in subjects:
+                subscription = await nats.subscribe(subject, cb=put)
+                subscriptions.append(subscription)
+            # A ping of nats-py overtakes subscriptions that it has not written yet.
+            for _ in range(2):
+                await nats.flush(timeout=CONNECT_S)
+        except Exception as error:
+            await _unsubscribe(subscriptions)
+            raise self._away(str(error) or type(error).__name__, was_sent=False) from error
+        return subscriptions
 
     def _take_room(self, count: int) -> None:
         """Count subscriptions. NATS would end a connection with too many, and every stream on it."""
@@ -140,106 +148,61 @@ class AsyncTenantLink:
     async def aclose(self) -> None:
         """Close the connection for good. Whoever waits for it gets ClientClosed."""
         self._is_closed = True
-        async with self._connecting:
-            nats, self._nats = self._nats, None
-            await _close(nats)
+        opening = self._opening
+        if opening is not None:
+            opening.cancel()
+            await asyncio.wait({opening})
+        await self._work.aclose()
+        nats, self._nats = self._nats, None
+        await close_connection(nats)
 
     async def _connect_within(self, timeout_s: float) -> "Client":
-        """The connection, if it is there in time. Raises as `_connect` does."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await self._connect()
-        except TimeoutError:
-            raise self._away(f"no connection within {timeout_s:g} s", was_sent=False) from None
-
-    async def _connect(self) -> "Client":
-        """The connection, made anew if it was lost. Raises ClientClosed, and as `_connect_anew` does."""
-        if self._is_closed:
-            raise ClientClosed
+        """The connection, made anew if it was lost. Raises ClientClosed, and as `open_connection` does."""
+        self._check_open()
         if self._nats is not None and self._nats.is_connected:
             return self._nats
-        async with self._connecting:
-            if self._is_closed:
-                raise ClientClosed
-            if self._nats is None or not self._nats.is_connected:
-                nats, self._nats = self._nats, None
-                await _close(nats)
-                self._nats = await self._connect_anew()
-            return self._nats
-
-    async def _connect_anew(self) -> "Client":
-        """Try each server once. Raises ServerAway, Unauthorized, TokenUnavailable, ExtraMissing."""
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(self._note_opening)
         try:
-            from nats.aio.client import Client  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise ExtraMissing("nats") from error
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.shield(self._opening)
+        except TimeoutError:
+            raise self._away(f"no connection within {timeout_s:g} s", was_sent=False) from None
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if caller is not None and not caller.cancelling():
+                self._check_open()
+            raise
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClientClosed
+
+    async def _open(self) -> "Client":
+        """Connect for everybody who waits. It goes on without them: the next one needs it too."""
+        lost, self._nats = self._nats, None
+        await close_connection(lost)
         self._shown = await self._read_proof()
-        errors: list[Exception] = []
+        self._nats, self._inbox = await open_connection(
+            self.login,
+            self._shown[1],
+            on_answer=self._on_answer,
+            on_error=self._on_error,
+            on_closed=self._on_closed,
+        )
+        return self._nats
 
-        async def note(error: Exception) -> None:
-            errors.append(error)
-            await self._on_error(error)
-
-        for server in self.login.servers:
-            client = Client()
-            try:
-                await client.connect(
-                    server,
-                    name="fairlead-client",
-                    allow_reconnect=False,
-                    # nats-py would try a server that is away sixty times.
-                    max_reconnect_attempts=1,
-                    reconnect_time_wait=0,
-                    connect_timeout=CONNECT_S,
-                    ping_interval=PING_S,
-                    inbox_prefix=self.login.inbox_prefix,
-                    error_cb=note,
-                    closed_cb=self._on_closed,
-                    tls=self.login.tls,
-                    **self._credentials(),
-                )
-                self._inbox = client.new_inbox()
-                await client.subscribe(f"{self._inbox}.*", cb=self._on_answer)
-            except Exception as error:  # noqa: BLE001 - nats-py has many errors for a lost server
-                # It notes why, and raises that no servers are available.
-                errors = errors or [error]
-                await _close(client)
-            except BaseException:
-                await _close(client)
-                raise
-            else:
-                return client
-        refused = [error for error in errors if _is_refusal(error)]
-        raise self._refusal((refused or errors)[-1])
-
-    def _credentials(self) -> dict[str, Any]:
-        login, (_, token) = self.login, self._shown
-        proofs = {
-            "nkeys_seed": login.nkey_file and str(login.nkey_file),
-            "user_credentials": login.creds_file and str(login.creds_file),
-            "token": token,
-        }
-        return {name: proof for name, proof in proofs.items() if proof is not None}
+    def _note_opening(self, opening: "asyncio.Task[Client]") -> None:
+        self._opening = None
+        if not opening.cancelled():
+            opening.exception()  # Perhaps nobody waits for it any more.
 
     async def _read_proof(self) -> tuple[bytes, str | None]:
         token: str | None = None
         if self._read_token is not None:
             token = await read_token(self._read_token, source_name(self.login.token))
         return self.login.read_proof(), token
-
-    def _refusal(self, error: Exception) -> ClientError | Refused:
-        """Why nobody could connect."""
-        reason = str(error) or type(error).__name__
-        if type(error).__module__.startswith(("nkeys", "binascii")):
-            return TokenUnavailable(str(self.login.nkey_file), "not an nkey seed")
-        untrusted = distrust_of(error, self.login.address, NATS_AUTHORITY)
-        if untrusted is not None:
-            return untrusted
-        if _is_refusal(error):
-            login = self.login
-            text = f"NATS refused the credentials of {login.principal} of the tenant {login.tenant}"
-            return Unauthorized(f"{text}: the key is not in its auth.conf, or has expired")
-        return self._away(reason, was_sent=False)
 
     def _away(self, cause: str, *, was_sent: bool) -> ServerAway:
         return ServerAway(self.login.address, cause, was_sent=was_sent)
@@ -278,13 +241,7 @@ class AsyncTenantLink:
                 mailbox.end(lost)
 
 
-async def _close(nats: "Client | None") -> None:
-    """Close a connection. nats-py waits for a server that reads nothing, for ever."""
-    if nats is not None:
+async def _unsubscribe(subscriptions: "list[Subscription]") -> None:
+    for subscription in subscriptions:
         with suppress(Exception):
-            await asyncio.wait_for(nats.close(), CLOSE_S)
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Whether a server refused the credentials."""
-    return any(word in str(error).lower() for word in _REFUSED)
+            await subscription.unsubscribe()

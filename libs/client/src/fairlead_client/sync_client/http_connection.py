@@ -15,7 +15,7 @@ from fairlead_client.errors import ClientClosed
 from fairlead_client.local_stack import check_address
 from fairlead_client.sync_client.held_token import HeldToken
 from fairlead_client.sync_client.repetition import repeat
-from fairlead_client.sync_client.runtime import break_off
+from fairlead_client.sync_client.runtime import UnfinishedWork, break_off
 from fairlead_client.tls_trust import trust_of
 from fairlead_schema.errors import InvalidRequest, Unauthorized
 
@@ -50,6 +50,7 @@ class HttpConnection:
         """The token of the request that was refused last."""
         self._is_closed = False
         self._streams = set[httpx.Response]()
+        self._work = UnfinishedWork()
         # As everywhere in Fairlead: no variable of the environment names a proxy.
         self._http = http or httpx.Client(
             timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S),
@@ -63,6 +64,7 @@ class HttpConnection:
         self._is_closed = True
         for response in tuple(self._streams):
             break_off(response)
+        self._work.close()
         self._http.close()
 
     def request(
@@ -98,26 +100,36 @@ class HttpConnection:
         timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=read_s)
         token = self._token.get()
         headers = {"accept": media, **_authorization(token)}
+        request = self._http.build_request(
+            "GET", self.url + path, params=params, headers=headers, timeout=timeout
+        )
         try:
-            with self._http.stream(
-                "GET", self.url + path, params=params, headers=headers, timeout=timeout
-            ) as response:
+            response = self._work.finish(
+                self._http.send(request, stream=True), httpx.Response.close
+            )
+            self._streams.add(response)
+            try:
                 if not response.is_success:
-                    response.read()
+                    self._work.finish(response.read())
                     raise refusal_of(response)
                 if not response.headers.get("content-type", "").startswith(media):
-                    response.read()
+                    self._work.finish(response.read())
                     raise not_fairlead(response)
-                self._streams.add(response)
-                try:
-                    yield response
-                finally:
-                    self._streams.discard(response)
+                yield response
+            finally:
+                self._streams.discard(response)
+                self._work.finish(_close(response))
         except httpx.RequestError as error:
             raise away(self.url, error) from error
         except Unauthorized:
             self._refused = token
             raise
+
+    def pieces_of(self, response: httpx.Response) -> Generator[bytes, None, None]:
+        """The body of an open response, as it comes."""
+        pieces = response.iter_bytes()
+        while (piece := self._work.finish(next(pieces, None))) is not None:
+            yield piece
 
     def renew_token(self) -> bool:
         """Read the token again after a refusal. False: there is no other one."""
@@ -138,7 +150,7 @@ class HttpConnection:
             connect_s = deadline.left_s(CONNECT_S)
             options["timeout"] = httpx.Timeout(deadline.request_s(TIMEOUT_S), connect=connect_s)
         try:
-            response = self._http.request(method, self.url + path, **options)
+            response = self._work.finish(self._http.request(method, self.url + path, **options))
         except httpx.RequestError as error:
             raise away(self.url, error) from error
         except UnicodeEncodeError as error:
@@ -155,3 +167,8 @@ class HttpConnection:
 
 def _authorization(token: str | None) -> dict[str, str]:
     return {} if token is None else {"authorization": f"Bearer {token}"}
+
+
+def _close(response: httpx.Response) -> bool:
+    response.close()
+    return True

@@ -27,7 +27,7 @@ def read_response(
     read_s = place.deadline.silence_s(SILENCE_S)
     with connection.open(place.path, place.params, media=media, read_s=read_s) as response:
         place.log = response.headers.get(LOG_HEADER, place.log)
-        for chunk in response.iter_bytes():
+        for chunk in connection.pieces_of(response):
             for frame in _feed(parser, chunk, response):
                 place.deadline.check()
                 if frame.data is None:

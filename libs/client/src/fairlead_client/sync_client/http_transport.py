@@ -126,7 +126,7 @@ class HttpTransport:
         with self._connection.open(
             path, params, media="application/", read_s=EXPORT_SILENCE_S
         ) as response:
-            yield from response.iter_bytes()
+            yield from self._connection.pieces_of(response)
 
     def request(
         self,

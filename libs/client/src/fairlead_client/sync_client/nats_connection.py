@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from fairlead_client.async_client.nats_connection import AsyncTenantLink
-from fairlead_client.mailbox import AsyncMailbox, HeardMessage
+from fairlead_client.nats_link.mailbox import AsyncMailbox, HeardMessage
 from fairlead_client.nats_login import CONNECT_S, NatsLogin
 from fairlead_client.sync_client.loop_thread import LoopThread
 

@@ -15,7 +15,7 @@ from fairlead_client.answers.log_page import take_page
 from fairlead_client.deadline import UNLIMITED, Deadline
 from fairlead_client.errors import MalformedAnswer, NotOverNats, ServerAway, refusal_of_wire
 from fairlead_client.fragment_filter import FragmentOrder
-from fairlead_client.mailbox import HeardMessage
+from fairlead_client.nats_link.mailbox import HeardMessage
 from fairlead_client.nats_login import CONNECT_S
 from fairlead_client.prompt_input import body_of
 from fairlead_client.received_event import ReceivedEvent, fragment_of, parse_event

@@ -1,4 +1,4 @@
-"""What differs between the two clients: pauses, locks, values that may need waiting, and readers of other threads."""
+"""What differs between the two clients: pauses, locks, cancellation, values that need waiting, readers of other threads."""
 
 import socket
 import time
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import httpx
 
-__all__ = ["Lock", "break_off", "resolve", "sleep"]
+__all__ = ["Lock", "UnfinishedWork", "break_off", "resolve", "sleep"]
 
 Value = TypeVar("Value")
 
@@ -26,6 +26,17 @@ def resolve(value: Value | Awaitable[Value]) -> Value:
             value.close()
         raise TypeError("the token comes from an async function: use AsyncFairlead")
     return value
+
+
+class UnfinishedWork:
+    """Work that is done at once: nobody cancels a thread."""
+
+    def finish(self, outcome: Value, undo: object = None) -> Value:  # noqa: ARG002 - of the other client
+        """The outcome."""
+        return outcome
+
+    def close(self) -> None:
+        """Nothing goes on."""
 
 
 def break_off(response: httpx.Response) -> None:
