@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.ports import Head
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs import history
 from fairlead_ingest.verbs.execution import wait as waiting
@@ -24,6 +25,7 @@ from fairlead_schema.errors import (
 )
 from fairlead_schema.events import InputCancelled, PromptPromoted, TextEnded
 from fairlead_schema.events.execution import ExecutionClaimed, ExecutionReleased
+from fairlead_schema.subjects import Address
 from services.ingest.tests.conftest import append_events, create_session, prompt_command
 
 SESSION = SessionCommand(session_id="ses_1")
@@ -57,6 +59,49 @@ async def test_pages_of_history_join_to_every_public_event_once(
     whole = await read(context)
     assert seqs == [event["durable"]["seq"] for event in whole.events] == sorted(set(seqs))
     assert not (await read(context, after=whole.seq)).events
+
+
+async def test_the_next_page_begins_where_the_last_one_ended_without_a_search(
+    context: CommandContext, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page may end within a commit. What somebody else asks for is searched for as before."""
+    await create_session(context)
+    await append_events(eventlog, *(text(number) for number in range(5)))
+    await append_events(eventlog, *(text(number) for number in range(5, 9)))
+    first = await read(context, limit=3)
+    searched: list[int] = []
+    locate = eventlog.log.locate
+
+    async def note(at: Address, seq: int) -> Head:
+        searched.append(seq)
+        return await locate(at, seq)
+
+    monkeypatch.setattr(eventlog.log, "locate", note)
+    second = await read(context, after=first.seq, limit=4)
+    third = await read(context, after=second.seq)
+    assert searched == []
+    other = await read(context, after=second.seq - 1)
+
+    taken = [event["durable"]["seq"] for page in (first, second, third) for event in page.events]
+    assert taken == list(range(2, 11))
+    assert [event["durable"]["seq"] for event in other.events] == list(range(second.seq, 11))
+    assert searched == [second.seq - 1]
+
+
+async def test_a_page_of_a_session_that_was_erased_and_restored_is_searched_for(
+    context: CommandContext, eventlog: EventLog
+) -> None:
+    """The commit at which the last page ended is gone, and its position is never used again."""
+    at = Address("default", "ses_1")
+    await create_session(context)
+    await append_events(eventlog, *(text(number) for number in range(5)))
+    page = await read(context, limit=3)
+    head = await eventlog.log.locate(at, page.seq)
+    context.page_ends.note(at, page.seq, Head(head.position + 100, page.seq))
+
+    rest = await read(context, after=page.seq)
+
+    assert [event["durable"]["seq"] for event in rest.events] == [5, 6]
 
 
 async def test_a_promotion_names_the_delivery_of_its_input(

@@ -17,6 +17,7 @@ from fairlead_eventlog.session_follower import SessionFollower
 from fairlead_eventlog.session_writer import AssumedState, SessionWriter
 from fairlead_ingest.command_key import check_new, running_key
 from fairlead_ingest.existing_session import check_in_log
+from fairlead_ingest.page_ends import PageEnds
 from fairlead_ingest.quotas import QuotaCheck
 from fairlead_ingest.replayed_sessions import ReplayedSessions
 from fairlead_ingest.settings import IngestSettings
@@ -74,10 +75,12 @@ class CommandContext:
         self.waker = Waker(eventlog, self._cache, self._follower, settings.wake_timings)
         self.quotas = QuotaCheck(TenantTotalsReader(eventlog.requests), settings.config)
         self._writer = SessionWriter(eventlog.log, self._cache, ids, tries_max=APPEND_TRIES)
+        self.page_ends = PageEnds()
         self.replayed = ReplayedSessions(eventlog, self.load_confirmed)
         eventlog.status.on_restore(self._writer.forget_all)
         eventlog.status.on_restore(self._follower.forget_all)
         eventlog.status.on_restore(self.replayed.forget_all)
+        eventlog.status.on_restore(self.page_ends.forget_all)
 
     async def load(self, at: Address) -> Session:
         """The session as it is now."""

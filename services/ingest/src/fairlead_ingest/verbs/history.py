@@ -1,10 +1,10 @@
 """`session.history`: the events of a session as clients read them, in pages."""
 
-from contextlib import aclosing
 from typing import Any, Final
 
 from fairlead_eventlog.ports import START, Head
-from fairlead_eventlog.replicas.contiguity import locate_readable, read_raw
+from fairlead_eventlog.replicas.commit_order import CommitOrder
+from fairlead_eventlog.replicas.contiguity import decode_next
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.existing_session import check_in_log
 from fairlead_schema.commands.history import HistoryRead, ReadHistory
@@ -20,6 +20,7 @@ from fairlead_schema.ids import MessageId
 from fairlead_schema.public_events import raw_event_json
 from fairlead_schema.raw_records.long_event import fit_event
 from fairlead_schema.raw_records.raw_commit import RawCommit, RawEvent
+from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.persistent import PersistentMap
@@ -85,23 +86,37 @@ class _Page:
         """Read up to the end that the leader knows. Raises SessionUnreadable."""
         if self.seq >= end.seq:
             return
-        log, at = self._context.eventlog.log, self._at
-        start = START if self.seq == 0 else await locate_readable(log, at, self.seq)
-        commits = read_raw(log, at, after=start, limit=COMMITS_PER_READ, reach=end.position)
-        async with aclosing(commits):
-            async for commit in commits:
-                await self._take(commit)
-                if self.is_full:
-                    return
+        log, at, ends = self._context.eventlog.log, self._at, self._context.page_ends
+        start = START if self.seq == 0 else await ends.find(log, at, self.seq)
+        order, more = CommitOrder(log, at, start), True
+        whole = start
+        try:
+            while more:
+                page = await log.read_entries(
+                    at, after=whole.position, limit=COMMITS_PER_READ, reach=end.position
+                )
+                for entry in page.entries:
+                    commit = await decode_next(order, entry)
+                    if commit is not None and not await self._take(commit):
+                        return
+                    whole = Head(entry.position, order.head.seq)
+                more = page.more
+        except RecordError as error:
+            raise SessionUnreadable(order.head.seq + 1, str(error)) from error
+        finally:
+            if whole != START:
+                ends.note(at, self.seq, whole)
 
-    async def _take(self, commit: RawCommit) -> None:
+    async def _take(self, commit: RawCommit) -> bool:
+        """Take the events of a commit. False: the page is full before its end."""
         for raw in commit.events:
             if raw.seq <= self.seq:
                 continue
             if raw.kind.visibility in self._visible and not await self._has_room_for(raw):
                 self.is_full = True
-                return
+                return False
             self.seq = raw.seq
+        return True
 
     async def _has_room_for(self, raw: RawEvent) -> bool:
         """Take an event if there is room for it. A page has room for at least one."""
