@@ -17,6 +17,7 @@ from fairlead_schema.errors import (
     InternalFailure,
     InvalidRequest,
     LimitReached,
+    MessageNotFound,
     Refused,
     ServiceUnavailable,
     SessionNotFound,
@@ -117,6 +118,35 @@ async def test_a_command_that_may_not_happen_twice_is_sent_once(gateway: Scripte
 
     assert raised.value.was_sent
     assert len(gateway.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "gone"),
+    [
+        ("/api/session/ses_a", SessionNotFound("ses_a")),
+        ("/api/session/ses_a/input/msg_1", MessageNotFound("ses_a", "msg_1")),
+    ],
+    ids=["erase", "cancel"],
+)
+async def test_what_is_gone_after_a_lost_answer_was_removed_by_the_first_try(
+    gateway: ScriptedGateway, path: str, gone: Refused
+) -> None:
+    """A-14: but what the first try does not find never was there, and a busy server has done nothing."""
+    async with AsyncFairlead(gateway.url) as fairlead:
+
+        async def remove() -> None:
+            await (
+                fairlead.erase("ses_a")
+                if "input" not in path
+                else fairlead.cancel("ses_a", "msg_1")
+            )
+
+        gateway.script(path, b"", refuse(gone))
+        await remove()
+        for before in ([], [refuse(LimitReached("Too many"), "retry-after: 0")]):
+            gateway.script(path, *before, refuse(gone))
+            with pytest.raises(type(gone)):
+                await remove()
 
 
 async def test_a_server_that_stays_away_is_named_when_the_patience_is_over() -> None:

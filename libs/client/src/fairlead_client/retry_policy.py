@@ -8,8 +8,10 @@ from fairlead_client.errors import ClientError, ServerAway, TokenUnavailable
 from fairlead_schema.errors import (
     InternalFailure,
     LimitReached,
+    MessageNotFound,
     Refused,
     ServiceUnavailable,
+    SessionNotFound,
     Unauthorized,
 )
 
@@ -49,6 +51,24 @@ def pause_s(failures: int, error: ClientError | Refused) -> float:
         return _LIMIT_PAUSE_S
     pause = min(PAUSE_S_FIRST * float(1 << min(failures, 10)), PAUSE_S_MAX)
     return pause * (1 - _SPREAD * random.random())  # noqa: S311 - a spread, no secret
+
+
+def is_served(verb: str, refusal: Refused) -> bool:
+    """Whether a refusal says that an earlier try has done it: what it should remove is gone."""
+    match verb:
+        case "session.delete":
+            return isinstance(refusal, SessionNotFound)
+        case "session.cancel":
+            return isinstance(refusal, MessageNotFound)
+        case _:
+            return False
+
+
+def may_be_served(error: Exception) -> bool:
+    """Whether somebody may have served the request that failed."""
+    return not isinstance(error, LimitReached) and not (
+        isinstance(error, ServerAway) and not error.was_sent
+    )
 
 
 class Interruption:

@@ -73,6 +73,7 @@ class AsyncHttpConnection:
         *,
         is_repeatable: bool,
         deadline: Deadline = UNLIMITED,
+        verb: str = "",
         **options: Any,  # noqa: ANN401 - of httpx
     ) -> Any:  # noqa: ANN401 - any JSON
         """The JSON of a success, None for an empty one. Raises Refused and ClientError.
@@ -80,15 +81,15 @@ class AsyncHttpConnection:
         A request that may be repeated is repeated while the server is away, within the patience.
         With a deadline it raises NotInTime.
         """
-        return json_of(
-            await repeat(
-                lambda: self._send(method, path, options, deadline),
-                is_repeatable=is_repeatable,
-                patience_s=self.patience_s,
-                deadline=deadline,
-                renew=self.renew_token,
-            )
+        response = await repeat(
+            lambda: self._send(method, path, options, deadline),
+            is_repeatable=is_repeatable,
+            patience_s=self.patience_s,
+            deadline=deadline,
+            renew=self.renew_token,
+            verb=verb,
         )
+        return None if response is None else json_of(response)
 
     @asynccontextmanager
     async def open(

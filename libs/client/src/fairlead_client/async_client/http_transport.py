@@ -43,6 +43,7 @@ class AsyncHttpTransport:
             route.path,
             is_repeatable=VERBS[verb].repeatable,
             deadline=deadline,
+            verb=verb,
             **options,
         )
         return None if answer is None else data_of(answer)

@@ -207,6 +207,7 @@ class AsyncNatsTransport:
             patience_s=self.patience_s,
             deadline=deadline,
             renew=self.renew_token,
+            verb=verb,
         )
 
     async def _ask_once(self, verb: str, body: dict[str, Any], timeout_s: float) -> Any:  # noqa: ANN401

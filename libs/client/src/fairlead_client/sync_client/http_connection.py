@@ -74,6 +74,7 @@ class HttpConnection:
         *,
         is_repeatable: bool,
         deadline: Deadline = UNLIMITED,
+        verb: str = "",
         **options: Any,  # noqa: ANN401 - of httpx
     ) -> Any:  # noqa: ANN401 - any JSON
         """The JSON of a success, None for an empty one. Raises Refused and ClientError.
@@ -81,15 +82,15 @@ class HttpConnection:
         A request that may be repeated is repeated while the server is away, within the patience.
         With a deadline it raises NotInTime.
         """
-        return json_of(
-            repeat(
-                lambda: self._send(method, path, options, deadline),
-                is_repeatable=is_repeatable,
-                patience_s=self.patience_s,
-                deadline=deadline,
-                renew=self.renew_token,
-            )
+        response = repeat(
+            lambda: self._send(method, path, options, deadline),
+            is_repeatable=is_repeatable,
+            patience_s=self.patience_s,
+            deadline=deadline,
+            renew=self.renew_token,
+            verb=verb,
         )
+        return None if response is None else json_of(response)
 
     @contextmanager
     def open(

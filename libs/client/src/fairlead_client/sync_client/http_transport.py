@@ -44,6 +44,7 @@ class HttpTransport:
             route.path,
             is_repeatable=VERBS[verb].repeatable,
             deadline=deadline,
+            verb=verb,
             **options,
         )
         return None if answer is None else data_of(answer)

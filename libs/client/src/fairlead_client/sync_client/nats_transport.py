@@ -206,6 +206,7 @@ class NatsTransport:
             patience_s=self.patience_s,
             deadline=deadline,
             renew=self.renew_token,
+            verb=verb,
         )
 
     def _ask_once(self, verb: str, body: dict[str, Any], timeout_s: float) -> Any:  # noqa: ANN401

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from fairlead_client.deadline import Deadline
 from fairlead_client.errors import ClientError
-from fairlead_client.retry_policy import is_passing, pause_s
+from fairlead_client.retry_policy import is_passing, is_served, may_be_served, pause_s
 from fairlead_client.sync_client.runtime import sleep
 from fairlead_schema.errors import Refused, Unauthorized
 
@@ -21,12 +21,14 @@ def repeat(
     patience_s: float | None,
     deadline: Deadline,
     renew: Callable[[], bool],
-) -> Answer:
+    verb: str = "",
+) -> Answer | None:
     """The first answer, within the patience and the caller's time. Raises the last error, and NotInTime.
 
-    After a refusal of the credentials the request is sent once more, if `renew` has others.
+    After a refusal of the credentials the request is sent once more, if `renew` has others. None: a try
+    whose answer was lost has done what the verb does.
     """
-    began, failures, renewed = time.monotonic(), 0, False
+    began, failures, renewed, is_unknown = time.monotonic(), 0, False, False
     while True:
         try:
             return send()
@@ -36,6 +38,9 @@ def repeat(
             renewed = True
             continue
         except (ClientError, Refused) as error:
+            if is_unknown and isinstance(error, Refused) and is_served(verb, error):
+                return None
+            is_unknown = is_unknown or may_be_served(error)
             if not is_passing(error, is_repeatable=is_repeatable):
                 raise
             pause = pause_s(failures, error)
