@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fairlead_client import AsyncFairlead, ClientClosed, NatsLogin, NotInTime
-from fairlead_client.nats_link import opening
+from fairlead_client.nats_link import connection
 from fairlead_client.nats_login import CONNECT_S
 
 INFO = b'INFO {"server_id":"x","version":"2.14.0","max_payload":1048576,"headers":true}\r\n'
@@ -61,7 +61,7 @@ async def test_a_client_that_is_closed_while_it_connects_leaves_no_connection(
 async def test_the_time_of_the_caller_counts_while_it_connects(
     stuck: StuckServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "CONNECT_S", HANG_S)
+    monkeypatch.setattr(connection, "CONNECT_S", HANG_S)
     async with asyncio.timeout(HANG_S / 2):
         async with AsyncFairlead.over_nats(NatsLogin(stuck.url)) as fairlead:
             with pytest.raises(NotInTime, match="no connection within"):

@@ -15,8 +15,8 @@ from fairlead_client.async_client.held_token import read_token
 from fairlead_client.async_client.runtime import AsyncUnfinishedWork
 from fairlead_client.credentials import source_name, token_reader
 from fairlead_client.errors import ClientClosed, ClientError, ServerAway
+from fairlead_client.nats_link.connection import close_connection, open_connection
 from fairlead_client.nats_link.mailbox import AsyncMailbox, HeardMessage
-from fairlead_client.nats_link.opening import close_connection, open_connection
 from fairlead_client.nats_login import CONNECT_S, NatsLogin
 from fairlead_schema.errors import Forbidden, LimitReached, PayloadTooLarge, Refused
 from fairlead_schema.identity.nats_address import (
