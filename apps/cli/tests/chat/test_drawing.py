@@ -157,6 +157,31 @@ def test_a_growing_text_is_drawn_as_the_whole_text_would_be() -> None:
     assert lines == ["".join(segment.text for segment in line).rstrip() for line in expected]
 
 
+CODE = "\n".join(f"value_{number} = {number}  # of many" for number in range(200))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Here it is:\n```py\n{CODE}\n```\nAnd **more**.\n\nThe end.",
+        f"Here:\n\n````\n```\n{CODE}\n~~~\n{CODE}\n````",
+        f"```py\n{CODE}\n```\n\n```sh\n{CODE}\n```\n\n- a\n\n  ```\n  x\n  ```\n- b",
+    ],
+    ids=["between words", "fences in a fence", "two blocks and a list"],
+)
+def test_long_code_that_grows_is_drawn_in_parts_and_as_the_whole(text: str) -> None:
+    growing, whole = MarkdownLines(make_console()), MarkdownLines(make_console())
+    drawn, left = growing.lines("k", text[:1], 60, is_open=True), 0
+    for end in range(1, len(text) + 1, 97):
+        drawn = growing.lines("k", text[:end], 60, is_open=True)
+        left = max(left, len(drawn) - growing.final_count("k"))
+    drawn = growing.lines("k", text, 60, is_open=True)
+    expected = whole.lines("k", text, 60, is_open=False)
+
+    assert left < 60
+    assert plain([Strip(line) for line in drawn]) == plain([Strip(line) for line in expected])
+
+
 def entries(count: int) -> list[AnyEntry]:
     text = "\n\n".join(f"line {number}" for number in range(50))
     return [
