@@ -13,6 +13,7 @@ from fairlead_cli.chat.view.command_line import (
 from fairlead_cli.chat.view.completion import (
     CompletionChoice,
     CompletionTarget,
+    agent_choices,
     command_choices,
     complete,
     file_choice,
@@ -23,6 +24,7 @@ from fairlead_cli.chat.view.plain_text import clean, one_line
 from fairlead_cli.chat.view.prompt_history import PromptHistory
 from fairlead_cli.chat.view.question_form import QuestionForm
 from fairlead_schema.permission import QuestionRequest
+from fairlead_session.expansion.mention_tokens import find_mentions
 
 
 @pytest.mark.parametrize(
@@ -76,8 +78,42 @@ def test_commands_complete_by_their_beginning_first() -> None:
 def test_a_completed_path_replaces_its_word_and_keeps_the_rest() -> None:
     target = CompletionTarget("file", "sr", 4)
 
-    assert complete("see @sr now", 7, target, file_choice("src/a.py")) == ("see @src/a.py now", 13)
-    assert file_choice("a b.txt") == CompletionChoice('@"a b.txt"')
+    choice = CompletionChoice("@src/a.py")
+    assert complete("see @sr now", 7, target, choice) == ("see @src/a.py now", 13)
+    assert complete("see @sr", 7, target, CompletionChoice("@src/")) == ("see @src/", 9)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_directory", "mention"),
+    [
+        ("src/a.py", False, "@src/a.py"),
+        ("a b.txt", False, '@"a b.txt"'),
+        ("ünï/ä.txt", False, '@"ünï/ä.txt"'),
+        ("it's.txt", False, '@"it\'s.txt"'),
+        ("a@b,c.txt", False, '@"a@b,c.txt"'),
+        ("end.", False, '@"end."'),
+        ("src", True, "@src/"),
+        ("dir with space", True, '@"dir with space/'),
+        ('"quoted".txt', False, None),
+        ("red\x1b[31m.txt", False, None),
+        ("two\nlines.txt", False, None),
+    ],
+)
+def test_a_path_is_mentioned_as_the_server_finds_it(
+    path: str, mention: str | None, *, is_directory: bool
+) -> None:
+    choice = file_choice(path, is_directory=is_directory)
+
+    assert (choice.text if choice else None) == mention
+    if mention is not None and not is_directory:
+        assert [token.name for token in find_mentions(mention)] == [path]
+
+
+def test_a_sub_agent_is_completed_by_its_name() -> None:
+    agents = [("explore", "Looks around."), ("general", "")]
+
+    assert agent_choices("exp", agents) == [CompletionChoice("@explore", "Looks around.")]
+    assert agent_choices("", agents) == []
 
 
 def test_history_walks_back_and_forth_and_keeps_the_draft() -> None:

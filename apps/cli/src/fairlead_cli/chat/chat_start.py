@@ -1,10 +1,12 @@
 """What a new session begins with, and what the server offers."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fairlead_cli.chat.view.plain_text import one_line
 from fairlead_client import AsyncFairlead
+
+_TAKES_TASKS: Final = frozenset({"subagent", "all"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,8 @@ class ServerOffer:
     models: tuple[dict[str, Any], ...] = ()
     agents: tuple[dict[str, Any], ...] = ()
     commands: tuple[tuple[str, str], ...] = ()
+    subagents: tuple[tuple[str, str], ...] = ()
+    """The names of agents that take tasks, and what they do."""
     windows: dict[str, int] = field(default_factory=dict)
     """The window of each model."""
 
@@ -38,6 +42,11 @@ async def read_offer(fairlead: AsyncFairlead) -> ServerOffer:
     return ServerOffer(
         models=tuple(models),
         agents=tuple(agent for agent in agents if agent.get("mode") != "subagent"),
+        subagents=tuple(
+            (agent["id"], one_line(agent.get("description") or ""))
+            for agent in agents
+            if agent.get("mode") in _TAKES_TASKS and not agent.get("hidden")
+        ),
         commands=tuple(
             (command["name"], one_line(command.get("description") or "")) for command in commands
         ),

@@ -1,13 +1,17 @@
 """Finds what a person wants completed before the cursor, and puts the choice there."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from fairlead_cli.chat.view.command_line import COMMANDS
+from fairlead_cli.chat.view.plain_text import clean
 
 CompletionKind: TypeAlias = Literal["command", "file"]
 CHOICES_MAX: Final = 8
+_PLAIN_MENTION: Final = re.compile(r"[A-Za-z0-9_.~/][^\s@\"'`()\[\]{}<>,;!?]*(?<![.:])")
+"""Names that the server finds without quotes."""
 _BEFORE_MENTION: Final = frozenset(" \t\n([{\"'`")
 
 
@@ -55,10 +59,20 @@ def command_choices(
     return [CompletionChoice(f"/{name}", known[name]) for name in (*begin, *inside)]
 
 
-def file_choice(path: str) -> CompletionChoice:
-    """A path as a mention. A path with spaces needs quotes."""
-    mention = f'@"{path}"' if any(character.isspace() for character in path) else f"@{path}"
-    return CompletionChoice(mention)
+def file_choice(path: str, *, is_directory: bool = False) -> CompletionChoice | None:
+    """A path as a mention; None for a name that no mention can have. A directory may go on."""
+    name = f"{path}/" if is_directory else path
+    if '"' in name or clean(name) != name or "\n" in name:
+        return None
+    if _PLAIN_MENTION.fullmatch(name):
+        return CompletionChoice(f"@{name}")
+    return CompletionChoice(f'@"{name}' if is_directory else f'@"{name}"')
+
+
+def agent_choices(query: str, agents: Iterable[tuple[str, str]]) -> list[CompletionChoice]:
+    """The sub-agents whose name begins with a query: a mention gives them a task."""
+    begin = [(name, about) for name, about in agents if query and name.startswith(query)]
+    return [CompletionChoice(f"@{name}", about or "sub-agent") for name, about in begin]
 
 
 def complete(
