@@ -9,7 +9,7 @@ from fairlead_cli.chat.chat_start import ChatStart, ServerOffer, read_offer
 from fairlead_cli.chat.gathered_http import open_gathered_http
 from fairlead_cli.chat.history_file import history_path
 from fairlead_cli.chat.screen.app import ChatApp
-from fairlead_cli.chat.session_items import session_items
+from fairlead_cli.chat.session_items import list_sessions
 from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import explain_errors, gateway_of
 from fairlead_cli.options.session import PICK
@@ -78,7 +78,7 @@ async def _find_session(fairlead: AsyncFairlead, resume: str | None) -> SessionI
         return None
     if resume != LATEST:
         return (await fairlead.get(resume)).id
-    items = session_items(await fairlead.sessions(limit=50))
+    items = await list_sessions(fairlead)
     if not items:
         raise CommandError("there is no session yet: start one with `fairlead chat`")
     return items[0].id

@@ -39,6 +39,7 @@ Screen {
     padding: 0 1;
 }
 #composer:focus { border: round ansi_cyan; }
+.-short #composer, .-short #composer:focus { border: none; max-height: 3; }
 #status { height: 1; padding: 0 1; }
 OptionList { background: ansi_default; scrollbar-size-vertical: 1; }
 OptionList > .option-list--option-highlighted,
@@ -58,5 +59,6 @@ Picker { align: center middle; background: ansi_default; }
 }
 #picker-title { text-style: bold; }
 #picker-search { background: ansi_default; margin: 0 0 1 0; }
+#picker-list, #completion { text-wrap: nowrap; text-overflow: ellipsis; }
 #picker-list { height: auto; max-height: 24; background: ansi_default; border: none; }
 """
