@@ -329,7 +329,7 @@ async def test_a_sub_agent_shows_its_work_and_opens(up: Stack, tmp_path: Path) -
         terminal.type(TAB)
         await terminal.until("o opens a sub-agent")
         terminal.type("o")
-        await terminal.until("This is a sub-agent", "  You said: word0 word1 word2")
+        await terminal.until("sub-agent: Esc returns", "  You said: word0 word1 word2")
         terminal.type(ESCAPE)
         await terminal.until("✓ task Look around", "It looked.", "ready")
 

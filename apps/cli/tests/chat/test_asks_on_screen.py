@@ -31,6 +31,7 @@ async def chat(place: Path, size: tuple[int, int] = (80, 24)) -> AsyncIterator[C
         app = ChatApp(fairlead, connection, ChatStart(), ServerOffer(), place / "history")
         async with app.run_test(size=size) as pilot:
             yield app, pilot
+            app.leave()
 
 
 async def take(chat: Chat, *events: ReceivedEvent) -> None:

@@ -287,3 +287,15 @@ def test_a_retry_is_said_once_and_the_answer_follows() -> None:
     view = folded(retried, retried, text_ended("Yes"))
 
     assert texts(view) == ["Attempt 1 failed, and another follows: Overloaded", "Yes"]
+
+
+def test_a_session_that_moves_or_goes_to_the_archive_says_so() -> None:
+    place = {"location": {"directory": "/work/new"}}
+    view = folded(event("moved", **place), event("moved", **place), event("session.archived"))
+    folded(event("session.unarchived"), view=view)
+
+    assert [entry.text for entry in view.entries if isinstance(entry, NoticeEntry)] == [
+        "The session works in /work/new now.",
+        "The session is in the archive. /unarchive brings it back, /new begins another.",
+        "The session is back from the archive.",
+    ]

@@ -1,11 +1,14 @@
 """The files that go with the next prompt."""
 
+from collections.abc import Sequence
+
 from fairlead_cli.chat.attachments import (
     Attachment,
     clipboard_image,
     read_attachment,
     text_attachment,
 )
+from fairlead_cli.chat.view.pasted import DroppedFiles, LongText, Pasted
 from fairlead_cli.errors import CommandError
 
 
@@ -32,6 +35,21 @@ class AttachmentTray:
     def put_back(self, attachments: list[Attachment]) -> None:
         """Keep what a prompt could not take along."""
         self._attachments = [*attachments, *self._attachments]
+
+    def add_pasted(self, pasted: Pasted) -> list[str]:
+        """Add what was pasted. Returns the paths that are none of this machine: they are text."""
+        if isinstance(pasted, LongText):
+            self.add_text(pasted.text)
+        return [] if not isinstance(pasted, DroppedFiles) else self._add_dropped(pasted.paths)
+
+    def _add_dropped(self, paths: Sequence[str]) -> list[str]:
+        unknown: list[str] = []
+        for path in paths:
+            try:
+                self.add_file(path)
+            except CommandError:
+                unknown.append(path)
+        return unknown
 
     def add_text(self, text: str) -> None:
         """Add a long text that was pasted."""

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from fairlead_cli.boundaries import redo_boundary, undo_boundary
 from fairlead_cli.chat.chat_start import ServerOffer, name_of
-from fairlead_cli.chat.screen.picker import PickerItem
-from fairlead_cli.chat.session_items import session_items
+from fairlead_cli.chat.screen.picker import FindItems, PickerItem
+from fairlead_cli.chat.session_items import list_sessions
 from fairlead_cli.chat.session_link import SessionLink
 from fairlead_cli.chat.view.command_line import SlashCommand, help_lines
 from fairlead_cli.chat.view.status_line import money, usage
@@ -52,8 +52,10 @@ class ChatHost(Protocol):
     async def drop(self) -> None:
         """Withdraw what waits."""
 
-    async def pick(self, title: str, items: Sequence[PickerItem]) -> str | None:
-        """Let a person choose."""
+    async def pick(
+        self, title: str, items: Sequence[PickerItem], find: FindItems | None = None
+    ) -> str | None:
+        """Let a person choose. `find` finds more for what they type."""
 
     def open_session(self, session_id: SessionId | None) -> None:
         """Show a session, or begin one."""
@@ -133,10 +135,11 @@ async def _resume(host: ChatHost, _argument: str) -> None:
 
 
 async def _sessions(host: ChatHost, argument: str) -> None:
-    found = await host.link.fairlead.sessions(limit=100, search=argument or None)
+    fairlead = host.link.fairlead
+    found = await list_sessions(fairlead, search=argument)
     if not found:
         raise CommandError("There is no such session." if argument else "There is no session yet.")
-    chosen = await host.pick("Sessions", session_items(found))
+    chosen = await host.pick("Sessions", found, lambda text: list_sessions(fairlead, search=text))
     if chosen is not None:
         host.open_session(chosen)
 
@@ -149,6 +152,10 @@ async def _rename(host: ChatHost, argument: str) -> None:
     if not argument:
         raise CommandError("Say the title: /rename TITLE")
     await host.link.fairlead.rename(_session(host), argument)
+
+
+async def _unarchive(host: ChatHost, _argument: str) -> None:
+    await host.link.fairlead.request("POST", f"/api/session/{_session(host)}/unarchive")
 
 
 async def _explain(host: ChatHost, _argument: str) -> None:
@@ -235,6 +242,7 @@ _RUNNERS: Final[Mapping[str, Callable[[ChatHost, str], Awaitable[None]]]] = {
     "sessions": _sessions,
     "new": _new,
     "rename": _rename,
+    "unarchive": _unarchive,
     "explain": _explain,
     "export": _export,
     "cost": _cost,

@@ -20,7 +20,7 @@ from fairlead_cli.chat.screen.choice_list import CompletionList
 from fairlead_cli.chat.screen.composer import Composer
 from fairlead_cli.chat.screen.frame_clock import FrameClock
 from fairlead_cli.chat.screen.input_bytes import tolerate_broken_input
-from fairlead_cli.chat.screen.picker import Picker, PickerItem
+from fairlead_cli.chat.screen.picker import FindItems, Picker, PickerItem
 from fairlead_cli.chat.screen.screen_signals import draw_after_suspension, leave_on_signals, suspend
 from fairlead_cli.chat.screen.side_lines import SideText, activity_text, status_text
 from fairlead_cli.chat.screen.style import STYLE
@@ -35,7 +35,6 @@ from fairlead_cli.chat.view.command_line import (
     parse_line,
 )
 from fairlead_cli.chat.view.entries import NoticeLevel
-from fairlead_cli.chat.view.pasted import DroppedFiles, LongText
 from fairlead_cli.chat.view.prompt_history import PromptHistory
 from fairlead_cli.chat.view.session_view import SAID
 from fairlead_cli.chat.view.status_line import Surroundings
@@ -56,6 +55,7 @@ class ChatApp(App[SessionId]):
 
     CSS = STYLE
     ENABLE_COMMAND_PALETTE = False
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (12, "-tall")]  # noqa: RUF012 - as the library has it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "leave_or_clear", show=False, priority=True),
         Binding("ctrl+q", "none", show=False, priority=True),
@@ -89,6 +89,7 @@ class ChatApp(App[SessionId]):
         self._clock = FrameClock()
         self._leaving_at = 0.0
         self._hint = ""
+        self._is_leaving = False
         self._trail: list[SessionId] = []
         """The sessions from which a person went into those of sub-agents."""
 
@@ -127,6 +128,8 @@ class ChatApp(App[SessionId]):
             self.call_later(self._frame)
 
     def _frame(self) -> None:
+        if self._is_leaving:
+            return
         with self._clock:
             transcript = self.query_one(TranscriptPane)
             if transcript.view is not self.link.view:
@@ -137,6 +140,8 @@ class ChatApp(App[SessionId]):
 
     def _tick(self) -> None:
         """Keep clocks and the state of the connection up to date."""
+        if self._is_leaving:
+            return
         if self._leaving_at and time.monotonic() - self._leaving_at > LEAVE_S:
             self._leaving_at, self._hint = 0.0, ""
         if isinstance(self._connection.failure, Unauthorized):
@@ -152,6 +157,7 @@ class ChatApp(App[SessionId]):
             children_cost=link.sub_agents.cost,
             is_away=self._connection.failure is not None and not link.is_deleted,
             attachments=len(self._tray),
+            is_sub_agent=bool(self._trail),
         )
         text = activity_text(link.view, list(link.sending.values()), self._tray.labels, self.size)
         self.query_one("#activity", SideText).put(text)
@@ -162,6 +168,7 @@ class ChatApp(App[SessionId]):
         if asks and not panel.display and composer.is_typing:
             # A key that was meant for the text must not answer. The clock comes back to this.
             return
+        panel.escape = "Esc returns" if self._trail else "Esc interrupts"
         panel.show(asks[0] if asks else None, count=len(asks))
         if panel.display:
             composer.display = False
@@ -201,22 +208,9 @@ class ChatApp(App[SessionId]):
 
     def on_composer_paste_taken(self, event: Composer.PasteTaken) -> None:
         """Attach a long text, or files that were dropped."""
-        match event.pasted:
-            case LongText(text):
-                self._tray.add_text(text)
-            case DroppedFiles(paths):
-                for path in paths:
-                    self._attach_or_type(path)
-            case _:
-                pass
-        self._show_lines()
-
-    def _attach_or_type(self, path: str) -> None:
-        try:
-            self._tray.add_file(path)
-        except CommandError:
-            # It looks like the path of a file and is none of this machine.
+        for path in self._tray.add_pasted(event.pasted):
             self.query_one(Composer).insert(path)
+        self._show_lines()
 
     def on_composer_asked(self, event: Composer.Asked) -> None:
         """Leave, go to the cards, or attach an image."""
@@ -272,7 +266,7 @@ class ChatApp(App[SessionId]):
     def on_transcript_pane_child_opened(self, event: TranscriptPane.ChildOpened) -> None:
         """Show the session of a sub-agent. Esc returns."""
         self._trail.append(self.link.view.session_id)
-        self._hint = "This is a sub-agent · Esc returns"
+        self._hint = ""
         self.query_one(Composer).focus()
         self._open(event.session_id)
 
@@ -291,7 +285,6 @@ class ChatApp(App[SessionId]):
             self._hint = ""
             self.query_one(Composer).focus()
         elif self._trail:
-            self._hint = ""
             self._open(self._trail.pop())
         elif self.link.view.activity != "resting" or self.link.asks:
             self._work(self.link.interrupt())
@@ -361,9 +354,11 @@ class ChatApp(App[SessionId]):
             raise CommandError("Nothing waits.")
         self._show_lines()
 
-    async def pick(self, title: str, items: Sequence[PickerItem]) -> str | None:
-        """Let a person choose."""
-        return await self.push_screen_wait(Picker(title, items))
+    async def pick(
+        self, title: str, items: Sequence[PickerItem], find: FindItems | None = None
+    ) -> str | None:
+        """Let a person choose. `find` finds more for what they type."""
+        return await self.push_screen_wait(Picker(title, items, find))
 
     def open_session(self, session_id: SessionId | None) -> None:
         """Show a session, or begin one."""
@@ -372,6 +367,7 @@ class ChatApp(App[SessionId]):
 
     def leave(self, exit_code: int = 0) -> None:
         """End the application. The session goes on."""
+        self._is_leaving = True
         self.link.close()
         shown = self._trail[0] if self._trail else self.link.view.session_id
         self.exit(shown, return_code=exit_code)

@@ -58,11 +58,11 @@ class AskPanel(Vertical):
             self.answers = answers
 
     def __init__(self, *, escape: str) -> None:
-        """`escape` says what the key Esc does."""
         super().__init__(id="ask")
         self.display = False
+        self.escape = escape
+        """What the key Esc does, in words."""
         self.waiting: ShownAsk | None = None
-        self._escape = escape
         self._count = 1
         self._form: QuestionForm | None = None
 
@@ -135,7 +135,7 @@ class AskPanel(Vertical):
 
     def _name_keys(self) -> None:
         is_long = self.query_one(VerticalScroll).max_scroll_y > 0
-        keys = f"PgDn shows more · {self._escape}" if is_long else self._escape
+        keys = f"PgDn shows more · {self.escape}" if is_long else self.escape
         self.border_title = f" {keys} "
 
     def _ask(self) -> None:

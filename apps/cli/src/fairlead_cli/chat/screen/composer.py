@@ -176,7 +176,7 @@ class Composer(TextArea):
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
-        pasted = read_paste(clean(event.text.replace("\r", "\n")))
+        pasted = read_paste(clean(event.text.replace("\r\n", "\n").replace("\r", "\n")))
         match pasted:
             case TypedText(text):
                 self.insert(text)

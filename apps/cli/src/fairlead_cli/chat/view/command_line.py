@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "sessions": CommandHelp("[TEXT]", "go on with another session"),
     "new": CommandHelp("", "begin a new session"),
     "rename": CommandHelp("TITLE", "give the session a title"),
+    "unarchive": CommandHelp("", "bring the session back from the archive"),
     "explain": CommandHelp("", "say why the session works or rests"),
     "export": CommandHelp("[FILE]", "write the session to a file"),
     "cost": CommandHelp("", "show what the session has used"),

@@ -106,7 +106,21 @@ def _fold_model(view: SessionView, data: dict[str, Any]) -> None:
 
 
 def _fold_moved(view: SessionView, data: dict[str, Any]) -> None:
-    view.directory = clean(data["location"]["directory"])
+    before, view.directory = view.directory, clean(data["location"]["directory"])
+    if view.directory != before:
+        text = f"The session works in {view.directory} now."
+        view.notice(f"moved/{data['timestamp']}", text)
+
+
+def _fold_archived(view: SessionView, data: dict[str, Any]) -> None:
+    view.activity = "resting"
+    text = "The session is in the archive. /unarchive brings it back, /new begins another."
+    view.notice(f"archived/{data['timestamp']}", text, "warning")
+
+
+def _fold_unarchived(view: SessionView, data: dict[str, Any]) -> None:
+    view.reason = ""
+    view.notice(f"unarchived/{data['timestamp']}", "The session is back from the archive.")
 
 
 def take_model(view: SessionView, model: dict[str, Any]) -> None:
@@ -137,4 +151,6 @@ SESSION_EVENTS: Final[Mapping[str, EventHandler]] = {
     "agent.switched": _fold_agent,
     "model.switched": _fold_model,
     "moved": _fold_moved,
+    "session.archived": _fold_archived,
+    "session.unarchived": _fold_unarchived,
 }

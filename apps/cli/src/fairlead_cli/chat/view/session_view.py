@@ -17,7 +17,7 @@ SAID: Final = "said/"
 """The beginning of the keys of what the terminal itself says. An undo does not take it away."""
 _MOVES: Final = frozenset({"running", "queued", "waiting"})
 # Reasons to rest that need no sentence: the transcript has said it already.
-SAID_RESTS: Final = frozenset({"idle", "interrupted", "failed", "declined"})
+SAID_RESTS: Final = frozenset({"idle", "interrupted", "failed", "declined", "archived"})
 
 
 @dataclass(slots=True)

@@ -21,6 +21,8 @@ class Surroundings:
     is_away: bool = False
     """Whether the server does not answer now."""
     attachments: int = 0
+    is_sub_agent: bool = False
+    """Whether a person went into this session from that of its parent."""
 
 
 def status_line(view: SessionView, around: Surroundings, width: int) -> str:
@@ -28,6 +30,7 @@ def status_line(view: SessionView, around: Surroundings, width: int) -> str:
     state = "reconnecting" if around.is_away else view.state
     parts = [
         state,
+        "sub-agent: Esc returns" if around.is_sub_agent else "",
         view.model,
         usage(view.tokens, around.window),
         money(view.cost + around.children_cost),
