@@ -136,7 +136,7 @@ class MarkdownLines:
             grown = self._kept[key] = GrowingLines(width)
         while self._finish(grown, text):
             pass
-        tail = self._draw(_reopened(grown, text[len(grown.prefix) :]), width)
+        tail = self._draw(_as_code(grown, text[len(grown.prefix) :]), width)
         is_apart = grown.lines and tail and not grown.fence
         return [*grown.lines, *([[]] if is_apart else []), *tail]
 
@@ -169,7 +169,7 @@ class MarkdownLines:
         return bool(end)
 
     def _keep(self, grown: GrowingLines, piece: str, *, is_apart: bool) -> None:
-        drawn = self._draw(_reopened(grown, piece), grown.width)
+        drawn = self._draw(_as_code(grown, piece), grown.width)
         if grown.lines and drawn and is_apart:
             grown.lines.append([])
         grown.lines += drawn
@@ -191,7 +191,7 @@ class MarkdownLines:
         return _without_blank_runs(drawn)
 
 
-def _reopened(grown: GrowingLines, piece: str) -> str:
+def _as_code(grown: GrowingLines, piece: str) -> str:
     """A piece of code as a code block of its own."""
     return f"{grown.fence}\n{piece}" if grown.fence and piece else piece
 
