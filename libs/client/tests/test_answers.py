@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from contextlib import suppress
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 from pydantic import BaseModel
@@ -229,8 +229,9 @@ async def test_a_schema_gives_the_object_that_the_server_accepted(
     accepted = step(8, "{}", "tool-calls", output={"status": "accepted", "value": value})
     gateway.script(f"{SESSION}/stream", stream(PROMPTED, *rejected, *accepted))
     async with AsyncFairlead(gateway.url) as fairlead:
-        city = await fairlead.ask("ses_a", "A city?", schema=City)
-        plain = await fairlead.ask("ses_a", "A city?", schema=City.model_json_schema())
+        city = assert_type(await fairlead.ask("ses_a", "A city?", schema=City), City)
+        schema = City.model_json_schema()
+        plain = assert_type(await fairlead.ask("ses_a", "A city?", schema=schema), dict[str, Any])
 
     assert city == City(name="Oslo", people=700_000)
     assert plain == value

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import signal
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -174,3 +176,41 @@ def _read_and_forget(fairlead: Fairlead) -> None:
     next(events)
     forgotten: list[object] = [events]
     forgotten.append(forgotten)
+
+
+FOLLOWER = """
+import sys
+from pathlib import Path
+from fairlead_client import Fairlead, NatsLogin
+
+url, seed = sys.argv[1:]
+fairlead = (
+    Fairlead(url) if url.startswith("http") else Fairlead.over_nats(NatsLogin(url, nkey_file=Path(seed)))
+)
+for event in fairlead.follow("ses_a", after=0):
+    print(event.seq, flush=True)
+"""
+
+
+@pytest.mark.parametrize("way", ["http", "nats"])
+async def test_ctrl_c_ends_a_program_that_follows_and_closes_nothing(
+    way: str, silent_gateway: str, server: Server, seed: Path, ingest: ScriptedIngest
+) -> None:
+    """With every warning as an error: the interpreter finds nothing that nobody waited for."""
+    await ingest.write(1)
+    url = silent_gateway if way == "http" else server.url
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-W", "error", "-c", FOLLOWER, url, str(seed)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"1\n"
+    process.send_signal(signal.SIGINT)
+    async with asyncio.timeout(JOIN_S):
+        _out, errors = await process.communicate()
+
+    assert process.returncode == -signal.SIGINT
+    assert errors.decode().strip().endswith("KeyboardInterrupt")
+    assert b"never awaited" not in errors
+    assert b"Warning" not in errors
