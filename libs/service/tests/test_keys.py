@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_schema.errors import Unauthorized
-from fairlead_service.identity.authenticator import audit_key_changes
+from fairlead_service.identity.authenticator import TokenAuthenticator, audit_key_changes
 from fairlead_service.identity.key_file import add_key, load_keys, revoke_key
 from fairlead_service.identity.keys import (
     KeyRing,
@@ -21,6 +21,7 @@ from fairlead_service.identity.keys import (
 from fairlead_service.identity.watched_file import (
     CHECK_INTERVAL_S,
     FILE_BYTES_MAX,
+    MISS_INTERVAL_S,
     FileUnusable,
     WatchedFile,
 )
@@ -220,3 +221,31 @@ def test_changes_of_keys_are_audited_where_they_take_effect(
         ("token.create", added.id, "default"),
         ("token.remove", gone.id, "default"),
     ]
+
+
+async def test_a_key_that_was_made_just_now_counts_at_once_and_a_flood_asks_no_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script makes a key and uses it. Whoever guesses keys makes nobody read the file each time."""
+    clock, looks = Clock(), 0
+    add_key(path, mint_key(["user"])[1])
+    file = WatchedFile(path, parse_key_ring, clock=clock)
+    authenticator = TokenAuthenticator(file, None)
+    key, entry = mint_key(["user"])
+    with pytest.raises(Unauthorized):
+        await authenticator.authenticate(lambda: key)
+    add_key(path, entry)
+    clock.now += MISS_INTERVAL_S
+    assert (await authenticator.authenticate(lambda: key)).name == f"key:{entry.id}"
+
+    def look(_path: Path) -> os.stat_result:
+        nonlocal looks
+        looks += 1
+        raise OSError
+
+    monkeypatch.setattr(os, "stat", look)
+    clock.now += MISS_INTERVAL_S
+    for _ in range(50):
+        with pytest.raises(Unauthorized):
+            await authenticator.authenticate(lambda: "flk_guess_key")
+    assert looks == 1

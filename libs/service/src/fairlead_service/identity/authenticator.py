@@ -50,10 +50,22 @@ class TokenAuthenticator(Authenticator):
     async def authenticate(self, find_credential: Callable[[], str]) -> Principal:
         credential = find_credential()
         if self._keys is not None and is_key(credential):
-            return self._keys.current().principal(credential, now_ms=now_ms())
+            return _holder_of(credential, self._keys)
         if self._tokens is not None:
             return await self._tokens.principal(credential, now_ms=now_ms())
         raise Unauthorized("The credentials are not a key of this server")
+
+
+def _holder_of(key: str, keys: WatchedFile[KeyRing]) -> Principal:
+    """The holder of a key, which may be a moment old. Raises Unauthorized."""
+    known = keys.current()
+    try:
+        return known.principal(key, now_ms=now_ms())
+    except Unauthorized:
+        newer = keys.after_miss()
+        if newer is known:
+            raise
+        return newer.principal(key, now_ms=now_ms())
 
 
 def build_authenticator(config: AuthConfig) -> Authenticator:

@@ -11,6 +11,8 @@ from typing import Final, Generic, NamedTuple, TypeVar
 log = logging.getLogger(__name__)
 
 CHECK_INTERVAL_S: Final = 1.0
+MISS_INTERVAL_S: Final = 0.1
+"""How often the disk is asked for what the content lacks: somebody may have written it just now."""
 FILE_BYTES_MAX: Final = 1024 * 1024
 
 Content = TypeVar("Content")
@@ -59,8 +61,15 @@ class WatchedFile(Generic[Content]):
 
     def current(self) -> Content:
         """The newest content that could be read. The disk is asked at most once a second."""
+        return self._check(CHECK_INTERVAL_S)
+
+    def after_miss(self) -> Content:
+        """The same for a caller who misses something in it: asked at most ten times a second."""
+        return self._check(MISS_INTERVAL_S)
+
+    def _check(self, interval_s: float) -> Content:
         now = self._clock()
-        if now - self._checked_at >= CHECK_INTERVAL_S:
+        if now - self._checked_at >= interval_s:
             self._checked_at = now
             self._read_if_changed()
         return self._content
