@@ -34,11 +34,11 @@ layers: sync
 unit: sync
 	$(RUN) pytest -m "not integration" -q -n auto --dist loadfile
 
-# The tests wait for timers and processes more than they compute: three at a time suit two cores.
+# The tests wait for timers and processes more than they compute: four at a time suit two cores.
 # Whole stacks take longest and begin first, so that short files fill the end.
 INTEGRATION := tests/chaos tests/integration tests/growth apps services libs
 integration: sync
-	$(RUN) pytest -m "integration and not slow" -q -n 3 --dist loadfile --no-loadscope-reorder $(INTEGRATION)
+	$(RUN) pytest -m "integration and not slow" -q -n 4 --dist loadfile --no-loadscope-reorder $(INTEGRATION)
 
 test: check integration
 

@@ -19,7 +19,7 @@ import pytest
 import pytest_asyncio
 from nats.aio.client import Client
 
-from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link_lifetime import open_link
 from fairlead_testing.session_driver import events_of, say, wait_until_settled
 from fairlead_testing.stack import Stack, stack
 
