@@ -64,6 +64,9 @@ class AttachmentTray:
         """Add the image in the clipboard. Raises CommandError."""
         image = await clipboard_image(self._pasted + 1)
         if image is None:
-            raise CommandError("There is no image in the clipboard that this program can read.")
+            raise CommandError(
+                "There is no image in the clipboard that this program can read: drop the file on the"
+                " terminal, or name it with /attach FILE."
+            )
         self._pasted += 1
         self._attachments.append(image)

@@ -15,6 +15,7 @@ from fairlead_cli.chat.view.command_line import SlashCommand, help_lines
 from fairlead_cli.chat.view.status_line import money, usage
 from fairlead_cli.errors import CommandError
 from fairlead_client import ClientError, Refused
+from fairlead_client.errors import ServerAway
 from fairlead_schema.ids import SessionId
 
 FAILURES: Final = (CommandError, Refused, ClientError, ValidationError)
@@ -22,6 +23,7 @@ FAILURES: Final = (CommandError, Refused, ClientError, ValidationError)
 OTHER_RELEASE: Final = (
     "The server's answer cannot be read: it is of another release. Compare `fairlead --version`."
 )
+SERVER_AWAY: Final = "The server does not answer. Try again when it is back: the last line says so."
 KEYS: Final = (
     ("Enter", "send; while the model works it reads it at its next step"),
     ("Tab", "send for later: it waits until the work is done"),
@@ -66,7 +68,13 @@ class ChatHost(Protocol):
 
 def failure_text(error: Exception) -> str:
     """A failure as a person reads it."""
-    return OTHER_RELEASE if isinstance(error, ValidationError) else str(error)
+    match error:
+        case ValidationError():
+            return OTHER_RELEASE
+        case ServerAway():
+            return SERVER_AWAY
+        case _:
+            return str(error)
 
 
 async def run_command(host: ChatHost, line: SlashCommand) -> None:

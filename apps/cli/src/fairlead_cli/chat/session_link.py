@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 from fairlead_cli.chat.attachments import Attachment
 from fairlead_cli.chat.chat_start import ChatStart
@@ -12,23 +12,44 @@ from fairlead_cli.chat.sub_agents import SubAgents
 from fairlead_cli.chat.view.ask_text import ShownAsk, shown_asks
 from fairlead_cli.chat.view.fold import fold
 from fairlead_cli.chat.view.session_view import SessionView
-from fairlead_client import AsyncFairlead, ClientError, Refused, mint_message_id
+from fairlead_client import (
+    AsyncFairlead,
+    ClientError,
+    Refused,
+    mint_message_id,
+    mint_session_id,
+)
+from fairlead_client.errors import ServerAway
 from fairlead_client.prompt_input import PromptFields
-from fairlead_schema.errors import CursorExpired, SessionNotFound, Unauthorized
+from fairlead_client.retry_policy import is_passing
+from fairlead_schema.errors import (
+    CursorExpired,
+    ServiceUnavailable,
+    SessionNotFound,
+    Unauthorized,
+)
 from fairlead_schema.ids import SessionId
 from fairlead_schema.permission import PermissionRequest, QuestionRequest, Reply
 from fairlead_schema.prompt import Delivery, FileInput
 
+Answer = TypeVar("Answer")
 EVENTS_AT_ONCE: Final = 200
 """After so many events of a replay other work gets its turn, so that keys are answered."""
 QUIET_S: Final = 0.6
 ASK_AGAIN_S: Final = 5.0
-SIGN_IN_S: Final = 2.0
+RETRY_S: Final = 2.0
 DELETED: Final = "This session was deleted. /sessions picks another one, /new begins one."
 SIGNED_OUT: Final = (
     "The server refuses the token, so nothing new is shown. Renew it (`fairlead token`): with a token in a"
     " file this goes on by itself, else start again with --token."
 )
+
+
+class SentPrompt(NamedTuple):
+    """A prompt on its way."""
+
+    text: str
+    task: asyncio.Task[Any] | None
 
 
 class SessionLink:
@@ -40,11 +61,12 @@ class SessionLink:
         self.fairlead = fairlead
         self.start = start
         self.view = SessionView("")
-        self.sending: dict[str, str] = {}
+        self.sending: dict[str, SentPrompt] = {}
         """Prompts without a receipt, by their ids."""
         self.is_deleted = False
         self._on_change = on_change
         self._seq = 0
+        self._new_id = mint_session_id()
         self._heard = self._explained = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self.sub_agents = SubAgents(fairlead, on_change)
@@ -65,6 +87,7 @@ class SessionLink:
         """Show nothing: the next prompt begins a session."""
         self.close()
         self.view, self._seq, self.is_deleted = SessionView(""), 0, False
+        self._new_id = mint_session_id()
         self.view.agent, self.view.model = self.start.agent or "", self.start.model or ""
 
     def close(self) -> None:
@@ -82,27 +105,49 @@ class SessionLink:
     async def send(
         self, text: str, delivery: Delivery, attachments: Sequence[Attachment] = ()
     ) -> None:
-        """Send a prompt, in a new session if there is none. Raises Refused and ClientError."""
+        """Send a prompt, in a new session if there is none, as soon as the server answers. Raises Refused.
+
+        While nobody answers it is sent again under the same id: an earlier try may have arrived.
+        """
         message_id = mint_message_id()
-        self.sending[message_id] = text
+        self.sending[message_id] = SentPrompt(text, asyncio.current_task())
         self._on_change()
         try:
             session_id = await self.ensure_session()
             files = [await self._store(session_id, attachment) for attachment in attachments]
             fields: PromptFields = {"files": files} if files else {}
-            await self.fairlead.prompt(session_id, text, id=message_id, delivery=delivery, **fields)
+            await _until_answered(
+                lambda: self.fairlead.prompt(
+                    session_id, text, id=message_id, delivery=delivery, **fields
+                )
+            )
         finally:
             self.sending.pop(message_id, None)
             self._on_change()
 
+    def withdraw(self) -> str | None:
+        """Take the last prompt back that has no receipt; None without one."""
+        for sent in reversed(self.sending.values()):
+            if sent.task is not None:
+                sent.task.cancel()
+            return sent.text
+        return None
+
     async def ensure_session(self) -> SessionId:
         """The session that is shown, which is created first if there is none."""
         if not self.view.session_id:
-            start = self.start
-            session = await self.fairlead.create(
-                agent=start.agent, model=start.model, directory=start.directory
+            start, view = self.start, self.view
+            session = await _until_answered(
+                lambda: self.fairlead.create(
+                    id=self._new_id,
+                    agent=start.agent,
+                    model=start.model,
+                    directory=start.directory,
+                )
             )
-            self.open(session.id)
+            if self.view is view:
+                self.open(session.id)
+            return session.id
         return self.view.session_id
 
     async def approve(self, request: PermissionRequest, reply: Reply, message: str | None) -> None:
@@ -119,7 +164,8 @@ class SessionLink:
             await self.fairlead.interrupt(self.view.session_id)
 
     async def _store(self, session_id: SessionId, attachment: Attachment) -> FileInput:
-        stored = await self.fairlead.upload(session_id, attachment.content, name=attachment.name)
+        content, name = attachment.content, attachment.name
+        stored = await _until_answered(lambda: self.fairlead.upload(session_id, content, name=name))
         return FileInput(uri=stored["uri"], name=attachment.name)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -146,7 +192,7 @@ class SessionLink:
             except (ClientError, Refused) as error:
                 self.view.notice(f"broken/{self._seq}", str(error), "error")
             self._on_change()
-            await asyncio.sleep(SIGN_IN_S)
+            await asyncio.sleep(RETRY_S)
 
     async def _follow_once(self) -> None:
         view, count = self.view, 0
@@ -180,3 +226,14 @@ class SessionLink:
             if heard == self._heard:
                 self.view.settle(explanation)
                 self._on_change()
+
+
+async def _until_answered(send: Callable[[], Awaitable[Answer]]) -> Answer:
+    """The answer of the server, however long it is away. Raises Refused and ClientError."""
+    while True:
+        try:
+            return await send()
+        except (ServerAway, ServiceUnavailable) as error:
+            if not is_passing(error, is_repeatable=True):
+                raise
+            await asyncio.sleep(RETRY_S)

@@ -1,5 +1,6 @@
 """The application: puts the widgets together, and sends what a person does to the session."""
 
+import asyncio
 import time
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from fairlead_cli.chat.screen.frame_clock import FrameClock
 from fairlead_cli.chat.screen.input_bytes import tolerate_broken_input
 from fairlead_cli.chat.screen.picker import FindItems, Picker, PickerItem
 from fairlead_cli.chat.screen.screen_signals import draw_after_suspension, leave_on_signals, suspend
-from fairlead_cli.chat.screen.side_lines import SideText, activity_text, status_text
+from fairlead_cli.chat.screen.side_lines import Hint, SideText, activity_text, status_text
 from fairlead_cli.chat.screen.style import STYLE
 from fairlead_cli.chat.screen.transcript import CARD_KEYS, TranscriptPane
 from fairlead_cli.chat.session_link import SessionLink
@@ -159,7 +160,9 @@ class ChatApp(App[SessionId]):
             attachments=len(self._tray),
             is_sub_agent=bool(self._trail),
         )
-        text = activity_text(link.view, list(link.sending.values()), self._tray.labels, self.size)
+        text = activity_text(
+            link.view, [sent.text for sent in link.sending.values()], self._tray.labels, self.size
+        )
         self.query_one("#activity", SideText).put(text)
         self.query_one("#status", SideText).put(status_text(link.view, around, self._hint, width))
 
@@ -201,7 +204,7 @@ class ChatApp(App[SessionId]):
         attachments = self._tray.take()
         try:
             await self.link.send(text, delivery, attachments)
-        except (Refused, ClientError):
+        except (Refused, ClientError, asyncio.CancelledError):
             self._tray.put_back(attachments)
             raise
         self.query_one(TranscriptPane).follow_end()
@@ -219,9 +222,7 @@ class ChatApp(App[SessionId]):
                 self.leave()
             case "cards":
                 self.query_one(TranscriptPane).focus()
-                self._hint = (
-                    "Arrows choose a card · Enter unfolds · o opens a sub-agent · Esc returns"
-                )
+                self._hint = Hint.CARDS
                 self._show_lines()
             case "image":
                 self._work(self._attach_image())
@@ -303,7 +304,7 @@ class ChatApp(App[SessionId]):
         if composer.display:
             composer.clear_draft()
         self._leaving_at = time.monotonic()
-        self._hint = "Ctrl-C again leaves. The session goes on."
+        self._hint = Hint.LEAVE_UNSENT if self.link.sending else Hint.LEAVE
         self._show_lines()
 
     def action_none(self) -> None:
@@ -312,7 +313,7 @@ class ChatApp(App[SessionId]):
     def action_suspend(self) -> None:
         """Give the terminal to the shell."""
         if not suspend():
-            self._hint = "Ctrl-Z needs a shell that started this program as a job."
+            self._hint = Hint.NO_SHELL
             self._show_lines()
 
     def action_unfold_all(self) -> None:
@@ -343,9 +344,11 @@ class ChatApp(App[SessionId]):
         self._show_lines()
 
     async def drop(self) -> None:
-        """Withdraw attachments, or else the last pending prompt."""
+        """Withdraw attachments, or else the last prompt that waits."""
         if self._tray:
             self._tray.take()
+        elif (text := self.link.withdraw()) is not None:
+            self.query_one(Composer).put(text)
         elif self.link.view.inbox:
             last = list(self.link.view.inbox.values())[-1]
             await self.link.fairlead.cancel(self.link.view.session_id, last.message_id)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Final
 
 from rich.text import Text
@@ -24,6 +25,15 @@ _STYLES: Final = {
     "reconnecting": "bold yellow",
     "waiting": "yellow",
 }
+
+
+class Hint(StrEnum):
+    """What stands in the place of the status line for a while."""
+
+    CARDS = "Arrows choose a card · Enter unfolds · o opens a sub-agent · Esc returns"
+    LEAVE = "Ctrl-C again leaves. The session goes on."
+    LEAVE_UNSENT = "A prompt is not sent yet. Ctrl-C again leaves without it."
+    NO_SHELL = "Ctrl-Z needs a shell that started this program as a job."
 
 
 class SideText(Static):

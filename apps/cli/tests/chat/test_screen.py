@@ -1,4 +1,4 @@
-"""What is asked on a screen without a server: it can be seen and answered, and takes no key from a text."""
+"""The screen without a server: asks that can be seen and answered, texts that are kept, prompts that wait."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from apps.cli.tests.chat.events import asked, called, event
 from fairlead_cli.chat.chat_start import ChatStart, ServerOffer
@@ -120,6 +120,23 @@ async def test_a_text_that_was_cleared_comes_back_with_the_key_for_earlier_promp
         assert app.query_one(Composer).text == ""
         await pilot.press("up")
         assert app.query_one(Composer).text == "ab"
+
+
+async def test_a_prompt_waits_for_a_server_that_is_away_until_it_is_withdrawn(
+    tmp_path: Path,
+) -> None:
+    async with chat(tmp_path) as (app, pilot):
+        await pilot.press("h", "i", "enter")
+        await pilot.pause(0.4)
+        assert [sent.text for sent in app.link.sending.values()] == ["hi"]
+        assert [getattr(entry, "level", "") for entry in app.link.view.entries] == ["info"]
+        await pilot.press("ctrl+c")
+        assert "not sent yet" in str(app.query_one("#status", Static).render())
+
+        await pilot.press(*"/drop", "enter")
+        while app.link.sending:
+            await pilot.pause(0.05)
+        assert app.query_one(Composer).text == "hi"
 
 
 async def test_the_count_of_asks_follows_what_is_asked(tmp_path: Path) -> None:
