@@ -1,10 +1,6 @@
-"""`fairlead chat` in real terminals: every flow, every kind of terminal, every way to lose the server.
-
-The screens are kept in `screens/`. `FAIRLEAD_KEEP_SCREENS=1` writes them anew.
-"""
+"""`fairlead chat` in real terminals: every flow, every kind of terminal, every way to lose the server."""
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -25,8 +21,8 @@ from fairlead_testing.terminal import (
     TAB,
     UP,
     Terminal,
-    steady,
 )
+from tests.integration.kept_screens import keep
 
 pytestmark = [
     pytest.mark.integration,
@@ -36,7 +32,6 @@ pytestmark = [
 ]
 
 FAIRLEAD = str(Path(sys.executable).with_name("fairlead"))
-SCREENS = Path(__file__).with_name("screens")
 CONFIG = """
 permissions = [ { action = "bash", resource = "rm *", effect = "ask" } ]
 """
@@ -85,15 +80,6 @@ def token_command(up: Stack, *arguments: str) -> str:
 
 def make_key(up: Stack) -> str:
     return token_command(up, "create", "--role", "user")
-
-
-def keep(name: str, screen: str) -> None:
-    """Compare a screen with the one that is kept."""
-    path = SCREENS / f"{name}.txt"
-    if os.environ.get("FAIRLEAD_KEEP_SCREENS"):
-        SCREENS.mkdir(exist_ok=True)
-        path.write_text(steady(screen))
-    assert steady(screen) == path.read_text()
 
 
 async def test_a_text_turn_is_drawn_as_markdown(up: Stack, tmp_path: Path) -> None:

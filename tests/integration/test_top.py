@@ -13,6 +13,8 @@ import pytest
 import pytest_asyncio
 
 from fairlead_testing.stack import Stack
+from fairlead_testing.terminal import CTRL_C, Terminal
+from tests.integration.kept_screens import keep
 
 pytestmark = [
     pytest.mark.integration,
@@ -94,6 +96,38 @@ async def test_top_lives_through_a_gateway_that_dies_and_interrupts_from_the_key
     await terminal.see("left with 0")
     await up.client.interrupt(other)
     await up.client.wait(other)
+
+
+async def test_a_person_answers_a_question_and_opens_a_session_from_the_list(
+    up: Stack, tmp_path: Path
+) -> None:
+    question = (
+        '{"questions":[{"question":"Which way?","header":"Way","options":'
+        '[{"label":"Left","description":"the old one"},{"label":"Right","description":""}]}]}'
+    )
+    session = await up.session()
+    await up.client.prompt(
+        session, f"Go. [[sim: tool=question args='{question}' ; answer='Left.']]"
+    )
+    command = [sys.executable, "-m", "fairlead_cli", "top", "--every", "0.5"]
+    server = {"FAIRLEAD_HTTP": up.up.http, "FAIRLEAD_TOKEN": up.up.token or ""}
+    env = {"HOME": str(tmp_path), **server}
+    async with Terminal(command, cwd=tmp_path, env=env, size=(80, 24)) as terminal:
+        await terminal.until("1 asking", "asks: Which way?")
+        terminal.type("a")
+        asked = await terminal.until("1. Left  the old one", "Esc leaves it open")
+        keep("top-question", asked[asked.index("───") :])
+        terminal.type("1")
+        await terminal.until("0 asking", gone="1. Left")
+
+        terminal.type("o")
+        await terminal.until("Which way? → Left", "  Left.", "ready")
+        terminal.type(CTRL_C)
+        await terminal.until("Ctrl-C again leaves.")
+        terminal.type(CTRL_C)
+        await terminal.until("STATE", "TITLE", "interrupt")
+        terminal.type("q")
+        assert await terminal.until_exit() == 0
 
 
 async def busy_session(up: Stack) -> str:
