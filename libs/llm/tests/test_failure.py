@@ -73,9 +73,12 @@ def test_an_account_without_credit_is_no_bad_request() -> None:
     [
         (
             "<!DOCTYPE html>\n<html><head><title>502\n Bad gateway</title>",
-            "a web page, 502 Bad gateway",
+            "HTTP status 502, a web page: 502 Bad gateway",
         ),
-        ("<html><body><h1 class='x'>nginx</h1><p>No</p></body></html>", "a web page, nginx"),
+        (
+            "<html><body><h1 class='x'>nginx</h1><p>No</p></body></html>",
+            "HTTP status 502, a web page: nginx",
+        ),
         ("<html><body><p>No</p></body></html>", "HTTP status 502"),
         ("<error>plain</error>", "<error>plain</error>"),
     ],

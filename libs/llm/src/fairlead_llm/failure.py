@@ -78,7 +78,7 @@ def new_failure(kind: FailureKind, message: str) -> ProviderFailure:
 def http_failure(status: int, headers: Mapping[str, str], body: str) -> ProviderFailure:
     """The failure of an HTTP response without a stream. Header names are lower case."""
     error = _read_error(_parse_json(body))
-    message = error.message or _plain_text(body) or f"HTTP status {status}"
+    message = error.message or _plain_text(status, body) or f"HTTP status {status}"
     kind = _classify(status, error, f"{error.message}\n{body}" if error.message else body)
     header_delay_s = retry_after_s(headers)
     return replace(
@@ -180,12 +180,14 @@ def _classify(status: int | None, error: _ErrorDetails, text: str) -> FailureKin
     return "invalid-request" if status >= 400 else "unknown"  # noqa: PLR2004 - client errors
 
 
-def _plain_text(body: str) -> str:
+def _plain_text(status: int, body: str) -> str:
     """A body that is no error object. Of a web page the title, or nothing."""
     if _PAGE.match(body) is None:
         return body.strip()[:MESSAGE_LENGTH_MAX]
     title = _TITLE.search(body)
-    return "" if title is None else f"a web page, {' '.join(title[2].split())}"
+    return (
+        "" if title is None else f"HTTP status {status}, a web page: {' '.join(title[2].split())}"
+    )
 
 
 def _kind_by_text(text: str) -> FailureKind | None:
