@@ -28,6 +28,7 @@ COMMANDS = [
     ["top", "--json"],
     ["webhook", "list"],
     ["schedule", "list"],
+    ["models"],
 ]
 SHAPES: list[Any] = [
     None,

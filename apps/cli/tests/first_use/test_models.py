@@ -1,5 +1,6 @@
 """`fairlead models`: what can be used here, with window, price and source."""
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from apps.cli.tests.answering_server import AnsweringServer
 from fairlead_cli.__main__ import main
 from fairlead_service.presets.model_data import data_source
 
@@ -96,6 +98,41 @@ def test_a_local_server_is_asked_for_its_models(
     model = listed(capsys)["ollama/qwen3:8b"]
 
     assert (model["context"], model["input"], model["source"]) == (4096, 0, "server")
+
+
+def test_the_stack_that_runs_here_counts_with_its_keys(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second terminal of a person has no key, and needs none."""
+    state = place / ".fairlead"
+    state.mkdir()
+    (state / "made.toml").write_text("[provider.openai]")
+    (state / "run.json").write_text(json.dumps({"config": str(state / "made.toml")}))
+    with (state / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        models = listed(capsys)
+
+    assert {model["missing"] for model in models.values()} == {None}
+    assert "openai/gpt-6.1-sol" in models
+
+
+def test_a_gateway_is_asked_for_its_models(
+    server: AnsweringServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = {"id": "fast", "providerID": "acme", "limit": {"context": 9}, "cost": [{"input": 2.0}]}
+    server.answer({"data": [model, {"id": "bare", "providerID": "acme"}]})
+
+    models = listed(capsys, "--http", server.url)
+
+    assert models["acme/fast"] == {
+        "model": "acme/fast",
+        "context": 9,
+        "input": 2.0,
+        "output": 0.0,
+        "source": "gateway",
+        "missing": None,
+    }
+    assert models["acme/bare"]["context"] == 0
 
 
 def test_a_table_is_for_people_and_names_what_is_missing(

@@ -10,6 +10,7 @@ from typing import Final
 
 from rich.markup import escape
 
+from fairlead_cli.embedded.state_directory import load_addresses
 from fairlead_cli.errors import CommandError
 from fairlead_cli.first_use.config_text import generated_text
 from fairlead_cli.first_use.found_provider import find_keys
@@ -38,15 +39,10 @@ class UsableModel:
 
 
 def run(args: argparse.Namespace) -> int:
-    config = _load(args.config)
+    asks_gateway = bool(args.http or os.environ.get("FAIRLEAD_HTTP")) and args.config is None
+    models = list(_offered_models(args) if asks_gateway else _known_models(args))
     wanted = args.filter.lower()
-    models = [
-        model
-        for model in usable_models(config, os.environ, everything=args.all)
-        if wanted in model.model.lower()
-    ]
-    for note in _servers_away(config):
-        stderr_console().print(f"[yellow]![/] {escape(note)}", soft_wrap=True)
+    models = [model for model in models if wanted in model.model.lower()]
     if args.json:
         print_json_lines(asdict(model) for model in models)
         return 0
@@ -57,13 +53,33 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _offered_models(args: argparse.Namespace) -> Iterator[UsableModel]:
+    """What the gateway has: its file and its keys are on another machine."""
+    from fairlead_cli.first_use.gateway_models import load_models  # noqa: PLC0415
+
+    for offered in load_models(args):
+        label, rates = f"{offered.provider_id}/{offered.id}", offered.rates
+        yield UsableModel(label, offered.limit.context, rates.input, rates.output, "gateway")
+
+
+def _known_models(args: argparse.Namespace) -> Iterator[UsableModel]:
+    config, env = _load(args)
+    for away in _servers_away(config):
+        stderr_console().print(f"[yellow]![/] {escape(away)}", soft_wrap=True)
+    return usable_models(config, env, everything=args.all)
+
+
 def usable_models(
-    config: Config, env: Mapping[str, str], *, everything: bool
+    config: Config, env: Mapping[str, str] | None, *, everything: bool
 ) -> Iterator[UsableModel]:
-    """The models of each provider: configured, offered by a local server, and known."""
+    """The models of each provider: configured, offered by a local server, and known.
+
+    Without an environment nobody knows here which keys are set.
+    """
     for name, provider in config.provider.items():
         key = provider.api_key_env
-        missing = key if key and not env.get(key, "").strip() else None
+        is_missing = key and env is not None and not env.get(key, "").strip()
+        missing = key if is_missing else None
         for id_, (model, source) in _models_of(provider, everything=everything).items():
             cost = model.cost
             label = f"{name}/{id_}"
@@ -106,13 +122,20 @@ def _source(provider: ProviderConfig, id_: str, model: ModelConfig) -> str:
     return data_source() if same else f"file over {data_source()}"
 
 
-def _load(file: Path | None) -> Config:
-    """The configuration of the option, the variable or this directory, else of what is found here."""
-    if file is None and not os.environ.get("FAIRLEAD_CONFIG") and FILE.is_file():
-        file = FILE
+def _load(args: argparse.Namespace) -> tuple[Config, Mapping[str, str] | None]:
+    """The configuration of the option, the variable, this directory or the stack that runs here.
+
+    Without any, what is found on this machine. The stack got its keys when it started.
+    """
+    file: Path | None = args.config
+    if file is None and not os.environ.get("FAIRLEAD_CONFIG"):
+        file = FILE if FILE.is_file() else None
+        running = load_addresses(args.state).get("config")
+        if file is None and running:
+            return load(Path(running), os.environ), None
     config = load(file, os.environ)
     if config.provider:
-        return config
+        return config, os.environ
     found = (*find_keys(os.environ), *find_servers(os.environ))
     if not found:
         raise CommandError(
@@ -122,7 +145,7 @@ def _load(file: Path | None) -> Config:
     providers: dict[str, object] = {}
     for each in found:
         providers |= tomllib.loads(generated_text(each))["provider"]
-    return Config.model_validate({"provider": providers})
+    return Config.model_validate({"provider": providers}), os.environ
 
 
 def _show(models: list[UsableModel]) -> None:
