@@ -4,6 +4,8 @@ import asyncio
 import io
 import json
 import os
+import re
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -16,7 +18,7 @@ import pytest_asyncio
 from textual.widgets import DataTable, Static
 
 from fairlead_cli.__main__ import main
-from fairlead_cli.command_line.exit_codes import NO_ACCESS, REFUSED
+from fairlead_cli.command_line.exit_codes import INTERRUPTED, NO_ACCESS, REFUSED
 from fairlead_cli.top.app import TopApp
 from fairlead_cli.top.look import SessionObserver
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
@@ -194,6 +196,27 @@ async def test_a_session_that_is_deleted_while_it_is_tailed_ends_the_tail(
 
     assert ended.code == REFUSED
     assert "Session not found" in ended.err
+
+
+async def test_ctrl_c_in_an_answer_says_how_to_go_on(terminal: Terminal) -> None:
+    """A new session has an id that nobody has seen yet."""
+    command = (sys.executable, "-m", "fairlead_cli", "prompt", SLOW)
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        *("--http", terminal.up.up.http, "--token", terminal.up.up.token or ""),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert await asyncio.wait_for(process.stdout.read(4), TIMEOUT_S)
+    process.send_signal(signal.SIGINT)
+    printed, remark = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
+
+    assert process.returncode == INTERRUPTED
+    assert printed.endswith(b"\n"), "the line of the answer is ended"
+    session = re.search(r"the session goes on: fairlead tail (ses_\w+)", remark.decode())
+    assert session is not None, remark
+    await terminal.up.client.interrupt(session[1])
 
 
 async def test_the_json_of_every_command_keeps_its_shape(terminal: Terminal) -> None:

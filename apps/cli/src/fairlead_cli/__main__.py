@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from errno import ENOSPC
 from importlib import import_module
 from typing import Final, Protocol, cast
 
@@ -54,6 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == ENOSPC:
+            text = f"nothing more can be written: {error.strerror}. Free some space, and try again"
+            return _fail(text, FAILED, as_json=as_json)
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
         text = (

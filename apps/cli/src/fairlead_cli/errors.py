@@ -11,6 +11,7 @@ CommandError
 ├── Unreachable         no server answers at the address: exit 3
 ├── Untrusted           the certificate of the server is refused: exit 3
 ├── OtherRelease        the server answers what this release does not understand: exit 3
+├── TokenUnusable       the token cannot be read, so nothing was sent: exit 5
 └── ServerRefused       the server answered with an error: exit 4
     └── AccessRefused   the key or token is missing, expired, or may not do this: exit 5
 """
@@ -102,6 +103,10 @@ class OtherRelease(CommandError):
             f"{url} answers what this release does not understand ({reason}): check the address,"
             " and that client and server are of one release (`fairlead --version`)"
         )
+
+
+class TokenUnusable(CommandError):
+    exit_code = NO_ACCESS
 
 
 class ServerRefused(CommandError):

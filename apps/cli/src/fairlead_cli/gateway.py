@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Final, TypeVar
 
 from pydantic import ValidationError
@@ -15,11 +15,14 @@ from fairlead_cli.errors import (
     CommandError,
     OtherRelease,
     ServerRefused,
+    TokenUnusable,
     Unreachable,
     Untrusted,
 )
+from fairlead_cli.gateway_absence import absence_notes
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_client.async_client.http_transport import AsyncHttpTransport
 from fairlead_client.errors import (
     ClientError,
     MalformedAnswer,
@@ -32,6 +35,7 @@ from fairlead_client.local_stack import Gateway
 from fairlead_schema.errors import (
     Forbidden,
     InvalidRequest,
+    ProviderNotFound,
     Refused,
     SessionNotFound,
     Unauthorized,
@@ -44,12 +48,17 @@ PATIENCE_S: Final = 1.0
 
 
 def run_with_client(
-    args: argparse.Namespace, work: Callable[[AsyncFairlead], Awaitable[Result]]
+    args: argparse.Namespace,
+    work: Callable[[AsyncFairlead], Awaitable[Result]],
+    note: Callable[[str], None] | None = None,
 ) -> Result:
-    """Do the work of a command with a client of the gateway that the arguments name."""
+    """Do the work of a command with a client of the gateway that the arguments name.
+
+    `note` is for work that follows a stream: it hears when the server goes away and comes back.
+    """
 
     async def run() -> Result:
-        async with open_client(gateway_of(args)) as client:
+        async with open_client(gateway_of(args), note) as client:
             return await work(client)
 
     return asyncio.run(run())
@@ -74,10 +83,13 @@ def gateway_of(args: argparse.Namespace) -> Gateway:
 
 
 @asynccontextmanager
-async def open_client(gateway: Gateway) -> AsyncIterator[AsyncFairlead]:
+async def open_client(
+    gateway: Gateway, note: Callable[[str], None] | None = None
+) -> AsyncIterator[AsyncFairlead]:
     """A client for the length of a block."""
-    with explain_errors(gateway.url):
-        async with AsyncFairlead(gateway.url, token=gateway.token, patience_s=PATIENCE_S) as client:
+    async with open_connection(gateway) as connection:
+        client = AsyncFairlead(transport=AsyncHttpTransport(connection))
+        async with nullcontext() if note is None else absence_notes(connection, note):
             yield client
 
 
@@ -85,7 +97,7 @@ async def open_client(gateway: Gateway) -> AsyncIterator[AsyncFairlead]:
 async def open_connection(gateway: Gateway) -> AsyncIterator[AsyncHttpConnection]:
     """Requests of any kind for the length of a block."""
     connection = AsyncHttpConnection(gateway.url, gateway.token, patience_s=PATIENCE_S)
-    with explain_errors(gateway.url):
+    with explain_errors(gateway.url, has_token=gateway.token is not None):
         try:
             yield connection
         finally:
@@ -93,19 +105,19 @@ async def open_connection(gateway: Gateway) -> AsyncIterator[AsyncHttpConnection
 
 
 @contextmanager
-def explain_errors(url: str) -> Iterator[None]:
+def explain_errors(url: str, *, has_token: bool = True) -> Iterator[None]:
     """Turn what the client raises into errors of commands. They name the address without its password."""
     url = redact_url(url)
     try:
         yield
     except Refused as refusal:
-        raise refusal_error(refusal) from refusal
+        raise refusal_error(refusal, has_token=has_token) from refusal
     except ServerAway as error:
         raise Unreachable(url) from error
     except ServerUntrusted as error:
         raise Untrusted(str(error)) from error
     except TokenUnavailable as error:
-        raise AccessRefused(401, str(error)) from error
+        raise TokenUnusable(str(error)) from error
     except NotFairlead as error:
         raise OtherRelease(url, str(error)) from error
     except (MalformedAnswer, ValidationError) as error:
@@ -115,12 +127,21 @@ def explain_errors(url: str) -> Iterator[None]:
         raise CommandError(str(error)) from error
 
 
-def refusal_error(refusal: Refused) -> ServerRefused:
+def refusal_error(refusal: Refused, *, has_token: bool = True) -> ServerRefused:
     """The error of a refusal: its message, and what a person in a terminal can do."""
     kind = AccessRefused if isinstance(refusal, Unauthorized | Forbidden) else ServerRefused
-    hint = _hint(refusal)
+    hint = _hint(refusal) if has_token else _hint_without_token(refusal)
     message = refusal.body.message + (f" ({hint})" if hint else "")
     return kind(refusal.status, message, refusal.body.tag)
+
+
+def _hint_without_token(refusal: Refused) -> str | None:
+    if isinstance(refusal, Unauthorized):
+        return (
+            "name the directory of the stack with --state, such as ~/project/.fairlead,"
+            " or a key with --token or $FAIRLEAD_TOKEN"
+        )
+    return _hint(refusal)
 
 
 def _hint(refusal: Refused) -> str | None:
@@ -129,6 +150,8 @@ def _hint(refusal: Refused) -> str | None:
             return "name a key with --token or $FAIRLEAD_TOKEN"
         case Forbidden():
             return "an operator makes keys: `fairlead token create`"
+        case ProviderNotFound():
+            return "`fairlead models --http URL` lists what the server has"
         case SessionNotFound():
             return "`fairlead sessions` lists those that exist"
         case InvalidRequest() if refusal.body.field == "sessionID":

@@ -53,6 +53,11 @@ def stderr_console() -> Console:
     return _console(stderr=True)
 
 
+def note(text: str) -> None:
+    """Print a remark that is no part of the result."""
+    stderr_console().print(f"· {text}", style="cyan", markup=False, soft_wrap=True)
+
+
 def table(*columns: str) -> ResultTable:
     """A table with a heading and no frame. Only the last column wraps."""
     grid = ResultTable(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))

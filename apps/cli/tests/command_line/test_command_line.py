@@ -131,6 +131,7 @@ def test_a_model_without_provider_is_refused(text: str) -> None:
         ("--schema", "[1]"),
         ("--system", ""),
         ("--model", "x"),
+        ("--id", "mine"),
     ],
 )
 def test_an_option_of_a_prompt_that_cannot_hold_exits_2(

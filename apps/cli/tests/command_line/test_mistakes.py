@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,9 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
         (["schedule", "creat"], "did you mean create?"),
         (["rename", "ses_x", "two", "words"], "put a text with spaces in quotes"),
         (["xyzzy"], "see `fairlead --help`"),
+        (["sim", "--port", "99999"], "--port: 99999 is no port: choose 0 to 65535"),
+        (["up", "--port", "-1"], "--port: -1 is no port"),
+        (["bench", "xyz"], "WHAT 'xyz' is not known: choose all, chat,"),
         (["tail", "ses_x", "--after", "now"], "--after must be a whole number, and 'now' is not"),
         (["top", "--every", "often"], "--every must be a number, and 'often' is not"),
         (["--verison"], "did you mean --version?"),
@@ -261,6 +265,21 @@ def test_a_defect_is_one_line_unless_somebody_wants_the_traceback(
     monkeypatch.setenv("FAIRLEAD_TRACEBACK", "1")
     with pytest.raises(ModuleNotFoundError):
         main(["sessions"])
+
+
+def test_a_disk_that_is_full_is_no_defect(
+    server: AnsweringServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answer({"data": []})
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+
+        assert main(["sessions", "--http", server.url]) == FAILED
+        monkeypatch.undo()
+        with suppress(OSError):
+            full.close()
+
+    assert "No space left on device" in one_line(capsys)
 
 
 def test_every_exit_code_that_an_error_has_is_in_the_table() -> None:

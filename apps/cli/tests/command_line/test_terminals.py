@@ -1,5 +1,7 @@
 """Commands in real terminals: narrow, without colour, without UTF-8, and a key that expires."""
 
+import asyncio
+import fcntl
 import json
 import os
 import pty
@@ -13,8 +15,11 @@ import pytest
 from apps.cli.tests.answering_server import AnsweringServer
 from fairlead_cli.__main__ import main
 from fairlead_cli.command_line.exit_codes import NO_ACCESS, NO_SERVER, REFUSED, USAGE
-from fairlead_schema.errors import Refused, SessionNotFound, Unauthorized
+from fairlead_cli.gateway_absence import AWAY, BACK, absence_notes
+from fairlead_client.async_client.http_connection import AsyncHttpConnection
+from fairlead_schema.errors import Refused, ServiceUnavailable, SessionNotFound, Unauthorized
 
+NOWHERE = "http://127.0.0.1:9"
 LONG = "A title that is far too long for a narrow terminal, with ünïcödé and 漢字"
 SESSION = {
     "id": "ses_0001",
@@ -172,3 +177,75 @@ def test_what_ends_a_stream_in_the_middle_is_one_sentence(
     assert "text.ended" in printed.out
     assert refusal.body.message in printed.err
     assert printed.err.count("\n") == 1
+
+
+def test_a_server_that_goes_away_is_noted_while_a_stream_is_followed(
+    server: AnsweringServer,
+) -> None:
+    """Without a word that looks like a model that thinks."""
+    frame = f"id: 1\ndata: {json.dumps(EVENT)}\n\n".encode()
+    server.answer(frame, mime="text/event-stream")
+    server.refuse_later(ServiceUnavailable("no log"))
+    argv = [sys.executable, "-m", "fairlead_cli", "tail", "ses_0001", "--http", server.url]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+
+        assert AWAY.encode() in process.stderr.readline()
+        process.terminate()
+
+
+async def test_the_return_of_a_server_is_noted_too() -> None:
+    connection, notes = AsyncHttpConnection(NOWHERE, patience_s=0), list[str]()
+    async with absence_notes(connection, notes.append):
+        connection.was_open, connection.failure = True, ServiceUnavailable("no log")
+        while notes != [AWAY]:
+            await asyncio.sleep(0.05)
+        connection.failure = None
+        while notes != [AWAY, BACK]:
+            await asyncio.sleep(0.05)
+    await connection.aclose()
+
+
+@pytest.mark.parametrize(
+    ("token", "reason"),
+    [(b"", "the file is empty"), (b"\xff\xfe", "can't decode"), (b"two words", "no token has")],
+)
+def test_a_token_file_that_holds_none_is_said_before_anything_is_sent(
+    token: bytes,
+    reason: str,
+    server: AnsweringServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "token").write_bytes(token)
+    (tmp_path / "run.json").write_text(json.dumps({"http": server.url}))
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        assert main(["sessions", "--state", str(tmp_path)]) == NO_ACCESS
+
+    line = capsys.readouterr().err
+    assert f"no token from {tmp_path / 'token'}" in line
+    assert reason in line
+    assert "refused" not in line
+
+
+def test_who_names_no_key_learns_where_a_stack_keeps_it(
+    server: AnsweringServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second terminal may be in another directory than `fairlead up`."""
+    server.refuse(Unauthorized("Authentication required"))
+
+    assert main(["sessions", "--http", server.url, "--state", str(tmp_path)]) == NO_ACCESS
+    assert "name the directory of the stack with --state" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", ["webhook", "schedule", "sessions", "asks"])
+def test_an_empty_list_is_a_sentence(
+    what: str, server: AnsweringServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answer({"data": []})
+    listing = [what, "list"] if what in {"webhook", "schedule"} else [what]
+
+    assert main([*listing, "--http", server.url]) == 0
+    assert capsys.readouterr().out.startswith("No ")

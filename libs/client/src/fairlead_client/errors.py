@@ -55,6 +55,7 @@ class AddressInvalid(ClientError):
             f"{redact_url(url)!r} is no address of a server ({reason}): write it as http://host:port"
             " (url=, or $FAIRLEAD_HTTP)"
         )
+        self.reason = reason
 
 
 class ServerUntrusted(ClientError):
@@ -105,6 +106,7 @@ class MalformedAnswer(ClientError):
 class TokenUnavailable(ClientError):
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(f"no token from {source}: {reason}")
+        self.reason = reason
 
 
 class ClientClosed(ClientError):

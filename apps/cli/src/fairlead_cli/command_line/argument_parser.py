@@ -21,7 +21,7 @@ start here:
 """
 
 
-CHOICES_SHOWN_MAX: Final = 6
+CHOICES_SHOWN_MAX: Final = 8
 NUMBERS: Final = ((int, "a whole number"), (float, "a number"))
 OPTIONS_AS_WORDS: Final = {"help": "--help", "version": "--version"}
 """What people type as a command, and what it means behind the words that follow."""
@@ -32,7 +32,7 @@ class CommandLine(argparse.ArgumentParser):
 
     @override
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see `{self.prog} --help`)")
+        raise UsageError(f"{message.removeprefix('argument ')} (see `{self.prog} --help`)")
 
     @override
     def _check_value(self, action: argparse.Action, value: object) -> None:

@@ -6,6 +6,7 @@ from fairlead_cli.errors import Untrusted, UsageError
 from fairlead_client.credentials import clean_token
 from fairlead_client.errors import AddressInvalid, ServerUntrusted, TokenUnavailable
 from fairlead_client.local_stack import Gateway, check_address, find_gateway
+from fairlead_schema.identity.nats_address import redact_url
 
 
 def address_of(args: argparse.Namespace) -> Gateway:
@@ -16,9 +17,13 @@ def address_of(args: argparse.Namespace) -> Gateway:
         if isinstance(gateway.token, str):
             clean_token(gateway.token)
     except AddressInvalid as error:
-        raise UsageError(f"--http: {error}") from error
+        named = f"{'--http' if args.http else '$FAIRLEAD_HTTP'}: {redact_url(gateway.url)!r}"
+        raise UsageError(
+            f"{named} is no address of a server ({error.reason}): write it as http://host:port"
+        ) from error
     except TokenUnavailable as error:
-        raise UsageError(f"--token: {error}") from error
+        named = "--token" if args.token else "$FAIRLEAD_TOKEN"
+        raise UsageError(f"{named}: {error.reason}") from error
     if gateway.url.lower().startswith("https:"):
         _check_trust(gateway.url)
     return gateway

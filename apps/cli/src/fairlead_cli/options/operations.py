@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from fairlead_cli.options.shared import add_config, add_http, add_json, add_session
+from fairlead_cli.options.shared import add_config, add_http, add_json, add_session, port
 
 RESTORE_WAIT_S: Final = 60.0
 DEFAULT_DATABASE: Final = "postgres:5432/fairlead"
@@ -71,7 +71,7 @@ def audit(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="sessions to hold in memory; others are read again when they move (20000)",
     )
-    add("--port", type=int, metavar="PORT", help="of health and metrics; default: [health] port")
+    add("--port", type=port, metavar="PORT", help="of health and metrics; default: [health] port")
     add_config(parser)
 
 

@@ -2,6 +2,17 @@
 
 import argparse
 from pathlib import Path
+from typing import Final
+
+PORT_MAX: Final = 65_535
+
+
+def port(text: str) -> int:
+    """A port as an option names it. Raises ArgumentTypeError."""
+    number = int(text) if text.isdecimal() and text.isascii() else -1
+    if not 0 <= number <= PORT_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is no port: choose 0 to {PORT_MAX}")
+    return number
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:

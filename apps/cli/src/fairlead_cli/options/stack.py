@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_cli.embedded.ports import LOOPBACK
-from fairlead_cli.options.shared import add_config, add_gateway, add_json
+from fairlead_cli.options.shared import add_config, add_gateway, add_http, add_json, port
 from fairlead_cli.service_names import SCALABLE
 from fairlead_schema.identity.scopes import ROLES, SCOPES
 from fairlead_service.presets.preset import PRESETS
@@ -45,7 +45,7 @@ def init(parser: argparse.ArgumentParser) -> None:
 
 def up(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--port", type=int, metavar="N", help="HTTP port (default 8420; 0 picks a free one)")
+    add("--port", type=port, metavar="N", help="HTTP port (default 8420; 0 picks a free one)")
     add("--state", type=Path, default=Path(".fairlead"), metavar="DIR", help="where data lives")
     add("--config", type=Path, metavar="FILE", help="default: ./fairlead.toml when it exists")
     add(
@@ -81,8 +81,9 @@ def models(parser: argparse.ArgumentParser) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help="default: ./fairlead.toml, else keys and local servers that are found",
+        help="default: ./fairlead.toml, else that of the stack, else keys and servers found here",
     )
+    add_http(parser)
 
 
 def token(parser: argparse.ArgumentParser) -> None:
@@ -223,6 +224,7 @@ def quota(parser: argparse.ArgumentParser) -> None:
 def bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
+        metavar="WHAT",
         nargs="?",
         choices=("all", "chat", "cost", "memory", "path", "capacity", "streams"),
         default="all",
@@ -257,7 +259,7 @@ def bench(parser: argparse.ArgumentParser) -> None:
 def sim(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--host", default=LOOPBACK, help=f"address to listen on ({LOOPBACK})")
-    add("--port", type=int, default=0, help="port to listen on (default: a free one)")
+    add("--port", type=port, default=0, help="port to listen on (default: a free one)")
     add("--scenarios", type=Path, metavar="FILE", help="named scripts, as TOML")
     add("--seed", type=int, default=0, help="seed of everything random (0)")
     add("--api-key", metavar="KEY", help="refuse requests without this key")
@@ -265,4 +267,6 @@ def sim(parser: argparse.ArgumentParser) -> None:
 
 
 def completion(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="eval the script in the shell's start file")
+    parser.add_argument(
+        "shell", metavar="SHELL", choices=SHELLS, help="eval the script in the shell's start file"
+    )

@@ -14,16 +14,25 @@ class AnswerPrinter:
         self._mid_line = False
         self._kind = ""
 
+    def end_line(self) -> None:
+        """End the line of an answer that stopped in the middle."""
+        if self._mid_line:
+            self._out.print()
+            self._mid_line = False
+
+    def note(self, text: str) -> None:
+        """Print a remark between the parts of the answer."""
+        self.show(AnswerPiece("note", text))
+
     def show(self, piece: AnswerPiece) -> None:
         """Print one piece without waiting for the next."""
         # The text may begin before the log has the end of the reasoning.
-        if self._mid_line and piece.kind != self._kind:
-            self._out.print()
-            self._mid_line = False
+        if piece.kind != self._kind:
+            self.end_line()
         self._kind = piece.kind
         if piece.kind != "note":
             style = "dim italic" if piece.kind == "reasoning" else ""
             self._out.print(piece.text, end="", style=style, markup=False, soft_wrap=True)
             self._mid_line = not piece.text.endswith("\n")
         elif piece.text:
-            self._notes.print(f"· {piece.text}", style="cyan", markup=False)
+            self._notes.print(f"· {piece.text}", style="cyan", markup=False, soft_wrap=True)

@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from fairlead_cli.errors import UsageError
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import TEXT_LENGTH_MAX, PromptOptions
 
 STDIN: Final = "-"
@@ -75,6 +76,16 @@ def parse_model(text: str | None) -> ModelRef | None:
     if not (provider_id and slash and model_id):
         raise UsageError(f"--model {text}: write it as PROVIDER/MODEL, for example sim/fast")
     return ModelRef(provider_id=provider_id, id=model_id)
+
+
+def parse_message_id(text: str | None) -> MessageId | None:
+    """The id of a prompt that may be repeated. Raises UsageError."""
+    try:
+        return None if text is None else TypeAdapter(MessageId).validate_python(text)
+    except ValidationError as error:
+        raise UsageError(
+            f"--id {text}: write msg_ and then up to 120 letters, digits, _ or -"
+        ) from error
 
 
 def _read_schema(file: Path) -> Any:  # noqa: ANN401 - any JSON; the options refuse all but an object

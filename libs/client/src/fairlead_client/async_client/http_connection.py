@@ -44,6 +44,8 @@ class AsyncHttpConnection:
         self.patience_s = patience_s
         self.failure: Exception | None = None
         """Why the stream that is followed is interrupted now; None while it is open."""
+        self.was_open = False
+        """Whether a stream that is followed has brought anything yet."""
         self._token = AsyncHeldToken(token)
         self._refused: str | None = None
         """The token of the request that was refused last."""

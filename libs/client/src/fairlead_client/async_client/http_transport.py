@@ -77,6 +77,7 @@ class AsyncHttpTransport:
     def note_failure(self, failure: Exception | None) -> None:
         """Keep why a followed stream is interrupted now; None: it is not."""
         self._connection.failure = failure
+        self._connection.was_open |= failure is None
 
     async def renew_token(self) -> bool:
         """Read the token again after a refusal. False: there is no other one."""

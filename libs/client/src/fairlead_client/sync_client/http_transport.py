@@ -78,6 +78,7 @@ class HttpTransport:
     def note_failure(self, failure: Exception | None) -> None:
         """Keep why a followed stream is interrupted now; None: it is not."""
         self._connection.failure = failure
+        self._connection.was_open |= failure is None
 
     def renew_token(self) -> bool:
         """Read the token again after a refusal. False: there is no other one."""

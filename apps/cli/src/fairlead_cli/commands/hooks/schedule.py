@@ -9,6 +9,7 @@ from rich.markup import escape
 from fairlead_cli.commands.hooks.request import explain_answers, present, send, show_time
 from fairlead_cli.errors import UsageError
 from fairlead_cli.json_output import print_json, print_json_lines
+from fairlead_cli.outcome import say
 from fairlead_cli.terminal import shorten, stdout_console, table
 
 PATH = "/api/schedule"
@@ -65,6 +66,8 @@ def _show(args: argparse.Namespace, schedules: list[dict[str, Any]]) -> int:
     if args.json:
         print_json_lines(schedules)
         return 0
+    if not schedules:
+        return say('No schedules yet. Make one: fairlead schedule create "…" --cron "0 9 * * *"')
     grid = table("ID", "WHEN", "NEXT", "LAST", "PROMPT")
     for one in schedules:
         when = _describe_cron(one) if "cron" in one else show_time(one.get("at"))

@@ -8,6 +8,7 @@ from rich.markup import escape
 from fairlead_cli.commands.hooks.request import explain_answers, present, send, show_time
 from fairlead_cli.errors import CommandError
 from fairlead_cli.json_output import print_json, print_json_lines
+from fairlead_cli.outcome import say
 from fairlead_cli.terminal import stderr_console, stdout_console, table
 from fairlead_schema.webhooks.record import WEBHOOK_EVENTS
 
@@ -69,6 +70,8 @@ def _list(args: argparse.Namespace, webhooks: list[dict[str, Any]]) -> int:
     if args.json:
         print_json_lines(webhooks)
         return 0
+    if not webhooks:
+        return say("No webhooks yet. Make one: fairlead webhook create URL")
     grid = table("ID", "STATUS", "EVENTS", "URL")
     for webhook in webhooks:
         status = webhook["status"]
@@ -84,6 +87,8 @@ def _list_undelivered(args: argparse.Namespace, deliveries: list[dict[str, Any]]
     if args.json:
         print_json_lines(deliveries)
         return 0
+    if not deliveries:
+        return say("Everything was delivered, or is still tried.")
     grid = table("DELIVERY", "TIME", "TYPE", "SESSION", "REASON")
     for one in deliveries:
         row = (one["id"], show_time(one["time"]), one["type"], one["sessionID"], one["reason"])

@@ -10,9 +10,10 @@ from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import gateway_of, open_client
 from fairlead_cli.json_output import print_json
 from fairlead_cli.prompts.answer import AnswerPiece, follow_answer
+from fairlead_cli.prompts.answer_failure import explain_failure
 from fairlead_cli.prompts.answer_printer import AnswerPrinter
 from fairlead_cli.prompts.attached_files import read_files, upload_files
-from fairlead_cli.prompts.prompt_text import parse_model, read_options, read_text
+from fairlead_cli.prompts.prompt_text import parse_message_id, parse_model, read_options, read_text
 from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.errors import ClientError
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         session=args.session,
         new_model=parse_model(args.model),
         new_agent=args.agent,
-        message_id=args.id,
+        message_id=parse_message_id(args.id),
         delivery="queue" if args.queue else "steer",
         as_json=args.json,
     )
@@ -57,14 +58,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _prompt(gateway: Gateway, order: PromptOrder) -> None:
-    async with open_client(gateway) as client:
+    page = AnswerPrinter(stdout_console(), stderr_console())
+    async with open_client(gateway, page.note) as client:
         session_id = (
             (await client.create(agent=order.new_agent, model=order.new_model)).id
             if order.session is None
             else session_id_of(order.session)
         )
         receipt = await _send(client, session_id, order)
-        page = AnswerPrinter(stdout_console(), stderr_console())
         try:
             answer = await follow_answer(
                 client, receipt, _show_nothing if order.as_json else page.show
@@ -72,7 +73,15 @@ async def _prompt(gateway: Gateway, order: PromptOrder) -> None:
         except ClientError as error:
             if order.as_json:
                 print_json({**_ids(receipt), "error": str(error)})
-            raise CommandError(f"{error} (fairlead tail {session_id})") from error
+            raise CommandError(explain_failure(error, session_id)) from error
+        except asyncio.CancelledError:
+            page.note(
+                f"the session goes on: fairlead tail {session_id}"
+                f" (fairlead interrupt {session_id} stops it)"
+            )
+            raise
+        finally:
+            page.end_line()
     if order.as_json:
         print_json({**_ids(receipt), **answer_fields(answer)})
     else:

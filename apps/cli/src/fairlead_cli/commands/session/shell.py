@@ -7,7 +7,7 @@ from typing import Final
 from fairlead_cli.errors import CommandError
 from fairlead_cli.gateway import run_with_client
 from fairlead_cli.json_output import print_json
-from fairlead_cli.terminal import stderr_console, stdout_console
+from fairlead_cli.terminal import note, stderr_console, stdout_console
 from fairlead_client.answers.answer_models import data_of, read_as
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.message_ids import mint_message_id
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
             stderr_console().print(f"Requested: {receipt.id}", style="dim", markup=False)
         return (*await follow_shell(client, receipt), receipt.id)
 
-    output, code, message_id = run_with_client(args, shell)
+    output, code, message_id = run_with_client(args, shell, note)
     if args.json:
         ids = {"session": args.session, "message": message_id}
         print_json({**ids, "output": output, "exit": code})

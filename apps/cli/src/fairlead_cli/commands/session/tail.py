@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fairlead_cli.gateway import run_with_client
 from fairlead_cli.json_output import print_json
-from fairlead_cli.terminal import shorten, stdout_console
+from fairlead_cli.terminal import note, shorten, stdout_console
 from fairlead_client.async_client.client import AsyncFairlead
 from fairlead_client.received_event import ReceivedEvent
 from fairlead_schema.session_values.event_names import NOTICES, PREFIX
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
                 else:
                     _show(out, event)
 
-    run_with_client(args, tail)
+    run_with_client(args, tail, note)
     return 0
 
 
