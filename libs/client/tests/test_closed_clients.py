@@ -71,7 +71,7 @@ async def fairlead(
 
 
 async def test_a_thread_that_follows_is_woken_when_another_one_closes_the_client(
-    synchronous: Callable[[], Fairlead],
+    synchronous: Callable[[], Fairlead], caplog: pytest.LogCaptureFixture
 ) -> None:
     def close_meanwhile() -> list[object]:
         fairlead, taken, has_begun = synchronous(), list[object](), threading.Event()
@@ -92,7 +92,10 @@ async def test_a_thread_that_follows_is_woken_when_another_one_closes_the_client
         assert not thread.is_alive()
         return taken
 
-    assert await asyncio.to_thread(close_meanwhile) == [1, ClientClosed]
+    for _ in range(5):
+        assert await asyncio.to_thread(close_meanwhile) == [1, ClientClosed]
+    gc.collect()
+    assert "destroyed" not in caplog.text, "a task of the closed client is left"
 
 
 async def test_a_task_that_follows_is_told_when_another_one_closes_the_client(

@@ -21,7 +21,7 @@ class LoopThread:
         self._lock = threading.RLock()
         self._is_closed = False
         self._left: set[asyncio.Task[Any]] = set()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Value]) -> Value:
@@ -54,11 +54,21 @@ class LoopThread:
             if self._is_closed:
                 last.close()
                 return
-            ending = self._begin(_end(last))
+            ending = self._begin(last)
             self._is_closed = True
-        ending.result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        try:
+            ending.result()
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+    def _serve(self) -> None:
+        """Run the loop until it is stopped, and leave nothing in it."""
+        self._loop.run_forever()
+        self._loop.run_until_complete(_end_tasks())
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        # A thread that was woken has perhaps dropped a stream, and the loop closes it.
+        self._loop.run_until_complete(_end_tasks())
         self._loop.close()
 
     def _begin(self, work: Coroutine[Any, Any, Value]) -> "Future[Value]":
@@ -69,12 +79,10 @@ class LoopThread:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 
-async def _end(last: Coroutine[Any, Any, object]) -> None:
-    """End everything that runs in the loop."""
-    await last
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    if others:
+async def _end_tasks() -> None:
+    """End everything that runs in the loop, and what comes of it."""
+    await asyncio.sleep(0)
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in others:
+            task.cancel()
         await asyncio.wait(others)
-    await asyncio.get_running_loop().shutdown_asyncgens()
