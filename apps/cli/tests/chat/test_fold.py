@@ -13,6 +13,7 @@ from apps.cli.tests.chat.events import (
     text_delta,
     text_ended,
 )
+from fairlead_cli.chat.view.call_card import card_title
 from fairlead_cli.chat.view.entries import (
     CallEntry,
     NoticeEntry,
@@ -97,6 +98,29 @@ def test_live_output_goes_on_in_a_new_line_after_a_report_of_progress() -> None:
 
     assert call is not None
     assert call.output == "one\ntwo\n"
+
+
+def test_an_input_that_the_model_still_writes_names_its_call_early() -> None:
+    ids = {"assistantMessageID": "msg_x", "callID": "call_1"}
+    view = folded(
+        event(
+            "tool.input.delta",
+            **ids,
+            delta='{"path": "src/a \\"b\\".py", "content": "' + "x" * 5000,
+        ),
+        started(),
+        event("tool.input.started", **ids, name="write"),
+        event("tool.input.delta", **ids, delta="y" * 1000),
+    )
+    call = view.call("call_1")
+
+    assert call is not None
+    assert (call.tool, call.state, card_title(call)) == ("write", "writing", 'src/a "b".py')
+    assert call.written > 6000
+    assert len(call.draft) <= 2000
+
+    folded(*called(tool="write", input_={"path": "b.py"}), view=view)
+    assert (call.state, card_title(call)) == ("running", "b.py")
 
 
 def test_a_failed_call_says_why() -> None:

@@ -8,7 +8,7 @@ from rich.text import Text
 from textual.strip import Strip
 
 from fairlead_cli.chat.screen.markdown_lines import MarkdownLines, draw, make_console
-from fairlead_cli.chat.view.call_card import CardBody, card_body, card_title, duration
+from fairlead_cli.chat.view.call_card import WRITTEN_MIN, CardBody, card_body, card_title, duration
 from fairlead_cli.chat.view.entries import (
     AnyEntry,
     CallEntry,
@@ -158,6 +158,8 @@ def _notes(call: CallEntry, body: CardBody, now_ms: int) -> list[str]:
     notes = [duration(call, now_ms)]
     if body.hidden:
         notes.append(f"+{body.hidden} lines" if body.hidden > 1 else "+1 line")
+    if call.state == "writing" and call.written >= WRITTEN_MIN:
+        notes.append(f"{call.written:,} characters so far")
     if call.state == "waiting":
         notes.append("waits for you")
     if call.structured.get("exit"):

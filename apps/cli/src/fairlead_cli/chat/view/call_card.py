@@ -1,6 +1,7 @@
 """What a card says about a call: its title, its lines, and what is left out while it is folded."""
 
 import json
+import re
 from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +24,11 @@ _SUBJECTS: Final = {
     "skill": "name",
     "task": "description",
 }
+_DRAFT_SUBJECT: Final = re.compile(
+    rf'"(?:{"|".join({*_SUBJECTS.values()})})"\s*:\s*"((?:[^"\\]|\\.)*)'
+)
+WRITTEN_MIN: Final = 200
+"""A shorter input is there before anybody reads how long it is."""
 _DIFF_HEADS: Final = ("--- ", "+++ ", "@@ ")
 _QUIET: Final = frozenset({"read", "glob", "grep", "skill", "todowrite"})
 """Results that people seldom want to read: folded, only their size is shown."""
@@ -39,6 +45,8 @@ class CardBody(NamedTuple):
 
 def card_title(call: CallEntry) -> str:
     """What the call does, in one line."""
+    if call.state == "writing":
+        return _draft_title(call.draft)
     given = call.input
     name = _SUBJECTS.get(call.tool)
     if name is not None and isinstance(given.get(name), str):
@@ -47,6 +55,12 @@ def card_title(call: CallEntry) -> str:
         questions = given.get("questions") or [{}]
         return one_line(str(questions[0].get("question", "")), 400)
     return one_line(", ".join(f"{key}={_brief(value)}" for key, value in given.items()), 400)
+
+
+def _draft_title(draft: str) -> str:
+    """What an unfinished input says already about its call."""
+    found = _DRAFT_SUBJECT.search(draft)
+    return one_line(found[1].replace("\\n", " ").replace('\\"', '"'), 400) if found else ""
 
 
 def card_body(call: CallEntry, *, is_unfolded: bool) -> CardBody:

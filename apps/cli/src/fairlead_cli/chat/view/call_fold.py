@@ -10,14 +10,28 @@ from fairlead_session.calls.child_ids import TASK, child_of
 
 OUTPUT_LENGTH_MAX: Final = 100_000
 """The most characters of an output that are kept: its end, as a terminal would show it."""
+DRAFT_LENGTH_MAX: Final = 2_000
+"""So much of an unfinished input is kept: what names the call stands at its beginning."""
 
 
 def _fold_input_started(view: SessionView, data: dict[str, Any]) -> None:
-    _entry(view, data, tool=data["name"])
+    call = _entry(view, data)
+    call.tool, call.revision = clean(data["name"]), call.revision + 1
+
+
+def _fold_input_delta(view: SessionView, data: dict[str, Any]) -> None:
+    # The first pieces may come before the event that names the tool.
+    call = _entry(view, data)
+    if call.state == "writing":
+        room = DRAFT_LENGTH_MAX - len(call.draft)
+        call.draft += data["delta"][: max(0, room)]
+        call.written += len(data["delta"])
+        call.revision += 1
 
 
 def _fold_called(view: SessionView, data: dict[str, Any]) -> None:
-    call = _entry(view, data, tool=data["tool"])
+    call = _entry(view, data)
+    call.tool, call.draft = clean(data["tool"]), ""
     call.input = data["input"] if isinstance(data["input"], dict) else {}
     call.began = data.get("timestamp", 0)
     if call.tool == TASK:
@@ -71,12 +85,12 @@ def _fold_shell_ended(view: SessionView, data: dict[str, Any]) -> None:
     _move(call, "done" if data.get("exit") == 0 else "failed")
 
 
-def _entry(view: SessionView, data: dict[str, Any], *, tool: str = "tool") -> CallEntry:
+def _entry(view: SessionView, data: dict[str, Any]) -> CallEntry:
     call = view.call(data["callID"])
     if call is None:
         id_ = data["callID"]
         message_id = data["assistantMessageID"]
-        call = CallEntry(key=f"call/{id_}", message_id=message_id, call_id=id_, tool=clean(tool))
+        call = CallEntry(key=f"call/{id_}", message_id=message_id, call_id=id_, tool="tool")
         view.add(call)
     return call
 
@@ -99,6 +113,7 @@ def _text_of(content: Sequence[dict[str, Any]]) -> str:
 
 CALL_EVENTS: Final[Mapping[str, EventHandler]] = {
     "tool.input.started": _fold_input_started,
+    "tool.input.delta": _fold_input_delta,
     "tool.called": _fold_called,
     "tool.output.delta": _fold_output,
     "tool.progress": _fold_progressed,

@@ -51,6 +51,10 @@ class CallEntry(Entry):
     call_id: CallId
     tool: str
     state: CallState = "writing"
+    draft: str = ""
+    """The beginning of the input while the model writes it, as JSON."""
+    written: int = 0
+    """How many characters of the input there are so far."""
     input: dict[str, Any] = field(default_factory=dict)
     output: str = ""
     error: str = ""
