@@ -9,14 +9,14 @@ from fairlead_client.answers.answer_models import read_each
 from fairlead_client.async_client.client import AsyncFairlead
 
 
-class Rates(BaseModel):
+class ModelPrice(BaseModel):
     """USD per million tokens."""
 
     input: float = 0
     output: float = 0
 
 
-class Limit(BaseModel):
+class ModelWindow(BaseModel):
     """The window, in tokens."""
 
     context: int = 0
@@ -29,13 +29,13 @@ class OfferedModel(BaseModel):
 
     id: str
     provider_id: str = Field(alias="providerID")
-    limit: Limit = Limit()
-    cost: tuple[Rates, ...] = ()
+    limit: ModelWindow = ModelWindow()
+    cost: tuple[ModelPrice, ...] = ()
 
     @property
-    def rates(self) -> Rates:
+    def rates(self) -> ModelPrice:
         """The prices of a prompt of usual length."""
-        return self.cost[0] if self.cost else Rates()
+        return self.cost[0] if self.cost else ModelPrice()
 
 
 def load_models(args: argparse.Namespace) -> list[OfferedModel]:
