@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from fairlead_client import AsyncFairlead
 from fairlead_testing.images import PNG
+from fairlead_testing.protocol_stack import ask_from_below, slow_session, task_prompt
 from fairlead_testing.stack import Stack, stack
 from fairlead_testing.terminal import (
     CTRL_C,
@@ -318,6 +319,21 @@ async def test_a_sub_agent_shows_its_work_and_opens(up: Stack, tmp_path: Path) -
         await terminal.until("sub-agent: Esc returns", "  You said: word0 word1 word2")
         terminal.type(ESCAPE)
         await terminal.until("✓ task Look around", "It looked.", "ready")
+
+
+async def test_what_a_sub_agent_asks_is_asked_and_answered_in_the_session_above(
+    up: Stack, tmp_path: Path
+) -> None:
+    session = await slow_session(up)
+    async with chat(up, tmp_path, "--resume", session, size=(80, 24)) as terminal:
+        await terminal.until("ready")
+        terminal.send(task_prompt())
+        await ask_from_below(up, session, "rm below")
+        asked = await terminal.until("The sub-agent general wants to run", "Esc interrupts")
+        keep("sub-agent-asks", asked[asked.index("───") :])
+        terminal.type("1")
+        await terminal.until("task work", "working", gone="wants to run")
+        await up.client.interrupt(session)
 
 
 async def test_a_token_that_expires_is_said_and_a_new_one_goes_on(

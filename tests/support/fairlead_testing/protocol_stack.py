@@ -69,13 +69,13 @@ async def slow_session(up: Stack) -> str:
     return await up.session(model={"providerID": "sim", "id": "slow"})
 
 
-async def ask_from_below(up: Stack, session: str) -> str:
+async def ask_from_below(up: Stack, session: str, command: str = "true") -> str:
     """Let the sub-agent of a session ask for a permission; the id of the sub-agent's session."""
     log = await up.until(session, "tool.called")
     called = next(one.event for one in log if isinstance(one.event, ToolCalled))
     child = child_of(session, called.assistant_message_id, called.call_id)
     await up.until(child, "step.started")
-    prompt = {"sessionID": child, "prompt": {"text": shell_prompt("true", "below")}}
+    prompt = {"sessionID": child, "prompt": {"text": shell_prompt(command, "below")}}
     await up.ask("session.prompt", prompt)
     await up.until(child, "permission.asked")
     return child

@@ -244,6 +244,13 @@ def test_the_status_line_keeps_what_matters_most_when_it_is_narrow() -> None:
     assert status_line(view, replace(around, is_away=True), 40).startswith("reconnecting")
 
 
+def test_the_status_line_says_that_a_sub_agent_asks_or_is_shown() -> None:
+    view = folded(started())
+
+    assert status_line(view, Surroundings(is_asked=True), 80).startswith("asks you · sim/fast")
+    assert "sub-agent: Esc returns" in status_line(view, Surroundings(is_sub_agent=True), 80)
+
+
 def test_money_and_tokens_are_short() -> None:
     assert [money(cost) for cost in (0, 0.0025, 0.5, 12)] == ["$0", "$0.0025", "$0.5", "$12.00"]
     assert [usage(5, 0), usage(1500, 8000), usage(2_000_000, 0)] == [

@@ -158,6 +158,7 @@ class ChatApp(App[SessionId]):
             children_cost=link.sub_agents.cost,
             is_away=self._connection.failure is not None and not link.is_deleted,
             attachments=len(self._tray),
+            is_asked=bool(link.asks),
             is_sub_agent=bool(self._trail),
         )
         text = activity_text(

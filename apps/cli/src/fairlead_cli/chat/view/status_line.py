@@ -21,13 +21,15 @@ class Surroundings:
     is_away: bool = False
     """Whether the server does not answer now."""
     attachments: int = 0
+    is_asked: bool = False
+    """Whether this session or one of its sub-agents asks a person."""
     is_sub_agent: bool = False
     """Whether a person went into this session from that of its parent."""
 
 
 def status_line(view: SessionView, around: Surroundings, width: int) -> str:
     """State, model, tokens against the window, cost, agent and title, as far as they fit."""
-    state = "reconnecting" if around.is_away else view.state
+    state = "reconnecting" if around.is_away else "asks you" if around.is_asked else view.state
     parts = [
         state,
         "sub-agent: Esc returns" if around.is_sub_agent else "",
