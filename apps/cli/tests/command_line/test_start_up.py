@@ -260,3 +260,14 @@ class Later(pydantic.BaseModel):
 assert Later.__pydantic_complete__
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_an_editor_without_pipes_is_told_at_once() -> None:
+    """It waited for ever on /dev/null."""
+    command = [sys.executable, "-m", "fairlead_cli", "acp", *AWAY]
+    process = subprocess.run(
+        command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
+
+    assert process.returncode == 1
+    assert "standard input and output must be pipes" in process.stderr

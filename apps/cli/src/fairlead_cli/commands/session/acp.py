@@ -2,6 +2,9 @@
 
 import argparse
 import asyncio
+import os
+import stat
+import sys
 
 from fairlead_cli.acp.log_lines import log_to_standard_error
 from fairlead_cli.command_line.gateway_address import address_of
@@ -10,6 +13,7 @@ from fairlead_cli.errors import CommandError
 
 
 def run(args: argparse.Namespace) -> int:
+    _check_input()
     log_to_standard_error()
     gateway = address_of(args)
     load_editor_protocol()
@@ -20,3 +24,9 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise CommandError(f"standard input and output must be pipes: {error}") from error
     return 0
+
+
+def _check_input() -> None:
+    """Refuse a device such as /dev/null: asyncio takes it for a pipe, and would wait for ever."""
+    if stat.S_ISCHR(os.fstat(sys.stdin.fileno()).st_mode) and not sys.stdin.isatty():
+        raise CommandError("standard input and output must be pipes: editors start this command")
