@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from fairlead_cli.commits import read_export
+from fairlead_cli.audit.commit_file import read_export
 from fairlead_schema.record import Recorded, decode
 from fairlead_session.verify.verify import verify
 from fairlead_testing.session_driver import events_of

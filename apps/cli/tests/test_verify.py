@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from fairlead_cli import commits
 from fairlead_cli.__main__ import main
+from fairlead_cli.audit.commit_file import EncodedCommit, read_export, write_commit
 from fairlead_cli.audit.log_report import LogReport
-from fairlead_cli.commits import EncodedCommit
 from fairlead_eventlog.errors import ConsumerMissing, LogUnavailable
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.session_log import MemoryLog
@@ -40,7 +40,7 @@ def commit_of(*events: SessionEvent, after: int = 0) -> EncodedCommit:
 def write_export(path: Path, *exported_commits: EncodedCommit) -> Path:
     with path.open("wb") as file:
         for commit in exported_commits:
-            commits.write_commit(file, commit)
+            write_commit(file, commit)
     return path
 
 
@@ -140,7 +140,7 @@ async def test_a_changed_word_of_the_log_is_a_violation(tmp_path: Path) -> None:
 
     file = write_export(tmp_path / "log.jsonl", changed)
     report = LogReport()
-    for commit in (sound, *commits.read_export(file)):
+    for commit in (sound, *read_export(file)):
         report.add(commit)
 
     assert [(violation.seq, violation.rule) for _at, violation in report.violations] == [
@@ -156,7 +156,7 @@ def test_a_file_of_an_earlier_release_is_read(tmp_path: Path) -> None:
     fields = {"tenant": "default", "session": "ses_1", **json.loads(commit_of(CREATED).payload)}
     file.write_text(json.dumps(fields) + "\n")
 
-    assert [commit.payload for commit in commits.read_export(file)] == [commit_of(CREATED).payload]
+    assert [commit.payload for commit in read_export(file)] == [commit_of(CREATED).payload]
 
 
 async def test_one_session_and_the_whole_log_are_read_in_order() -> None:
@@ -192,10 +192,10 @@ async def test_what_cannot_be_read_of_one_session_is_a_violation_like_in_the_who
     with file.open("wb") as export:
         for commit in alone:
             report.add(commit)
-            commits.write_commit(export, commit)
+            write_commit(export, commit)
     assert [violation.rule for _at, violation in report.violations] == ["readable"]
     assert report.events == 2
-    assert [commit.payload for commit in commits.read_export(file)][1] == garbage
+    assert [commit.payload for commit in read_export(file)][1] == garbage
 
 
 class LossyLog(MemoryLog):

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -117,7 +118,7 @@ def test_the_help_loads_nothing_but_the_list_of_commands() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["up", "prompt", "bench", "token"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_loads_its_options_alone(name: str) -> None:
     modules = loaded(name, "--help")
 
@@ -191,6 +192,23 @@ def test_the_doctor_looks_at_this_machine_before_it_loads_servers() -> None:
     )
 
     assert set(process.stdout.split()) & SERVERS == set()
+
+
+@pytest.mark.parametrize("name", ["init", "models"])
+def test_no_http_is_loaded_where_no_model_server_listens(name: str, tmp_path: Path) -> None:
+    """The first command of a newcomer is quick."""
+    keyless = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    away = {f"{each}_BASE_URL": "http://127.0.0.1:9" for each in ("OLLAMA", "LMSTUDIO", "VLLM")}
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM, name],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=keyless | away,
+    )
+
+    assert set(process.stdout.rpartition("loaded:")[2].split()) & (SERVERS | {"httpx"}) == set()
 
 
 def test_http_2_can_be_used_although_it_is_not_loaded_at_first() -> None:

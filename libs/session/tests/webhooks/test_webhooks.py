@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import ID_LENGTH_MAX
 from fairlead_schema.subjects import Address
-from fairlead_schema.webhooks.record import WEBHOOK_EVENTS, WebhookEvent
+from fairlead_schema.webhooks.event_names import WEBHOOK_EVENTS, WebhookEvent
 from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.webhooks.attempts import (
     DeliveryAttempt,

@@ -1,30 +1,26 @@
-"""Reads the log or an exported file, verifies every commit, and prints the violations."""
+"""Verifies commits, and prints the violations: those of a file, and those that somebody else reads."""
 
 import argparse
 import json
 import sys
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from rich.console import Console
 
-from fairlead_cli import commits
-from fairlead_cli.commits import EncodedCommit
+from fairlead_cli.audit.commit_file import EncodedCommit, read_export, write_commit
 from fairlead_cli.errors import CommandError
 from fairlead_cli.exports.export_file import is_export
 from fairlead_cli.exports.export_file import verify_file as verify_export
-from fairlead_cli.terminal import stderr_console, stdout_console
-from fairlead_eventlog.jetstream.connect import connect_over
-from fairlead_eventlog.jetstream.link import NatsLink
+from fairlead_cli.terminal import stdout_console
 from fairlead_schema.record import RecordError, claimed_seq, decode
 from fairlead_schema.subjects import Address
 from fairlead_schema.transfer.checksum import ChecksumState, check_checksum
 from fairlead_session.verify.verify import LogReading, Violation
 
-PROGRESS_EVERY: Final = 10_000
 CHANGED: Final = "the commit that ends here is not the one that was written"
 
 
@@ -33,25 +29,14 @@ def verify_file(args: argparse.Namespace) -> int:
     if is_export(args.file):
         return _verify_export(args)
     report = LogReport()
-    with _open_export(args.export) as export:
-        for commit in commits.read_export(args.file):
-            _verify_commit(report, commit, export)
-    return _show_report(args, report)
+    with open_export(args.export) as export:
+        for commit in read_export(args.file):
+            verify_commit(report, commit, export)
+    return show_report(args, report)
 
 
-async def verify_log(args: argparse.Namespace, link: NatsLink) -> int:
-    """Verify the log, or one session of it. Raises CommandError and LogError."""
-    report = LogReport()
-    with _open_export(args.export) as export:
-        async with aclosing(_read_log(args, link, report)) as entries:
-            async for commit in entries:
-                _verify_commit(report, commit, export)
-    if args.session is not None and not report.commits:
-        raise CommandError(f"the log holds no session {args.session} of tenant {args.tenant}")
-    return _show_report(args, report)
-
-
-def _show_report(args: argparse.Namespace, report: "LogReport") -> int:
+def show_report(args: argparse.Namespace, report: "LogReport") -> int:
+    """Print the violations. The exit code is 1 if there is one."""
     if args.json:
         sys.stdout.writelines(json.dumps(line) + "\n" for line in _json_lines(report))
     else:
@@ -104,29 +89,15 @@ class LogReport:
             self.violations += [(commit.at, violation) for violation in reading.read(recorded)]
 
 
-def _verify_commit(report: LogReport, commit: EncodedCommit, export: BinaryIO | None) -> None:
+def verify_commit(report: LogReport, commit: EncodedCommit, export: BinaryIO | None) -> None:
+    """Verify one commit, and write it to the export if there is one."""
     report.add(commit)
     if export is not None:
-        commits.write_commit(export, commit)
+        write_commit(export, commit)
 
 
-async def _read_log(
-    args: argparse.Namespace, link: NatsLink, report: LogReport
-) -> AsyncGenerator[EncodedCommit, None]:
-    console = stderr_console()
-    async with connect_over(link) as eventlog:
-        if args.session is not None:
-            async for commit in commits.read_session(eventlog, Address(args.tenant, args.session)):
-                yield commit
-            return
-        total = await commits.count_commits(eventlog)
-        async for commit in commits.read_all(eventlog):
-            yield commit
-            if report.commits % PROGRESS_EVERY == 0:
-                console.print(f"{report.commits} of {total} commits", style="dim")
-
-
-def _open_export(path: Path | None) -> AbstractContextManager[BinaryIO | None]:
+def open_export(path: Path | None) -> AbstractContextManager[BinaryIO | None]:
+    """The file to which commits are written, if there is one. Raises CommandError."""
     try:
         return nullcontext() if path is None else path.open("wb")
     except OSError as error:

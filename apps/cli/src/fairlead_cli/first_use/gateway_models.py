@@ -1,9 +1,11 @@
 """The models that a gateway offers, for those who do not run it."""
 
 import argparse
+from collections.abc import Iterator
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fairlead_cli.first_use.usable_model import UsableModel
 from fairlead_cli.gateway import run_with_client
 from fairlead_client.answers.answer_models import read_each
 from fairlead_client.async_client.client import AsyncFairlead
@@ -38,10 +40,15 @@ class OfferedModel(BaseModel):
         return self.cost[0] if self.cost else ModelPrice()
 
 
-def load_models(args: argparse.Namespace) -> list[OfferedModel]:
-    """Ask the gateway that the arguments name. Raises CommandError."""
+def offered_models(args: argparse.Namespace) -> Iterator[UsableModel]:
+    """Ask the gateway that the arguments name. Its file and its keys are on another machine.
+
+    Raises CommandError.
+    """
 
     async def load(client: AsyncFairlead) -> list[OfferedModel]:
         return read_each(OfferedModel, await client.models())
 
-    return run_with_client(args, load)
+    for offered in run_with_client(args, load):
+        label, rates = f"{offered.provider_id}/{offered.id}", offered.rates
+        yield UsableModel(label, offered.limit.context, rates.input, rates.output, "gateway")

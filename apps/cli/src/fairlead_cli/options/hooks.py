@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from fairlead_cli.options.shared import add_http, add_json
-from fairlead_schema.webhooks.record import WEBHOOK_EVENTS
+from fairlead_schema.webhooks.event_names import WEBHOOK_EVENTS
 
 
 def webhook(parser: argparse.ArgumentParser) -> None:

@@ -1,23 +1,13 @@
 """A webhook as it is stored, with its secrets, and what the hooks service notes of it."""
 
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated
 
 from pydantic import Field
 
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import DeliveryId, SessionId, WebhookId
 from fairlead_schema.model import Model
-
-WebhookEvent: TypeAlias = Literal["asked", "turn-ended", "failed", "over-budget", "rested"]
-"""What a webhook may be told: a person is asked, a turn ended or failed, a budget is used up, a session rests."""
-
-WEBHOOK_EVENTS: Final[tuple[WebhookEvent, ...]] = (
-    "asked",
-    "turn-ended",
-    "failed",
-    "over-budget",
-    "rested",
-)
+from fairlead_schema.webhooks.event_names import WebhookEvent
 
 
 class WebhookSecret(Model):

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fairlead_schema.ids import DeliveryId, TenantId, WebhookId
 from fairlead_schema.subjects import ROOT, Address
-from fairlead_schema.webhooks.record import WebhookEvent
+from fairlead_schema.webhooks.event_names import WebhookEvent
 
 CONTENT_TYPE: Final = "application/cloudevents+json"
 TEST_TYPE: Final = "fairlead.webhook.test"

@@ -10,7 +10,7 @@ from fairlead_schema.events import (
     StepEnded,
     StepFailed,
 )
-from fairlead_schema.webhooks.record import WebhookEvent
+from fairlead_schema.webhooks.event_names import WebhookEvent
 from fairlead_session.execution.rest import REST_RULES
 
 # The narrower of two kinds stands first: a session whose budget is used up rests too.

@@ -18,7 +18,8 @@ from fairlead_schema.commands.hooks.webhooks import (
 )
 from fairlead_schema.errors import DeliveryNotFound, WebhookNotFound
 from fairlead_schema.ids import DeliveryId, TenantId, WebhookId
-from fairlead_schema.webhooks.record import WEBHOOK_EVENTS, UndeliveredEvent, WebhookRecord
+from fairlead_schema.webhooks.event_names import WEBHOOK_EVENTS
+from fairlead_schema.webhooks.record import UndeliveredEvent, WebhookRecord
 from fairlead_service.audit import audit_command
 from fairlead_service.ids import now_ms
 from fairlead_service.rpc.server import RpcServer, TenantParam

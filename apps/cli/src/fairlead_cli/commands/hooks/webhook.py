@@ -10,7 +10,7 @@ from fairlead_cli.errors import CommandError
 from fairlead_cli.json_output import print_json, print_json_lines
 from fairlead_cli.outcome import say
 from fairlead_cli.terminal import stderr_console, stdout_console, table
-from fairlead_schema.webhooks.record import WEBHOOK_EVENTS
+from fairlead_schema.webhooks.event_names import WEBHOOK_EVENTS
 
 PATH = "/api/webhook"
 POST_S: Final = 90.0

@@ -11,7 +11,7 @@ from typing import Final
 
 from rich.markup import escape
 
-from fairlead_cli.command_line.module_loader import keep_modules, load_http
+from fairlead_cli.command_line.module_loader import keep_modules
 from fairlead_cli.errors import CommandError, UsageError
 from fairlead_cli.first_use.config_text import commented_text
 from fairlead_cli.first_use.found_provider import FoundProvider, find_keys, provider_address
@@ -38,7 +38,6 @@ def run(args: argparse.Namespace) -> int:
             f"{file} exists already: --force replaces it, --config FILE writes another file"
         )
     _check_place(file)
-    load_http()
     found = choose_provider(args, (*find_keys(os.environ), *find_servers(os.environ)))
     model = choose_model(found, args.model)
     out.print(f"[dim]found[/]  {found.preset.label}: {escape(found.origin)}", soft_wrap=True)

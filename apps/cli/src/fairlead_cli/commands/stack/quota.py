@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 
-from fairlead_cli.gateway import gateway_of, open_client
+from fairlead_cli.command_line.module_loader import keep_modules
 from fairlead_cli.json_output import print_json
 from fairlead_cli.operator_link import operator_link
 from fairlead_cli.terminal import stdout_console, table
@@ -49,6 +49,8 @@ def percent(use: QuotaUse) -> str:
 
 
 async def _load_own(args: argparse.Namespace) -> TenantUsageReport:
+    with keep_modules():
+        from fairlead_cli.gateway import gateway_of, open_client  # noqa: PLC0415
     async with open_client(gateway_of(args)) as client:
         usage = await client.request("GET", "/api/tenant/usage")
         return read_as(TenantUsageReport, data_of(usage))

@@ -31,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
 async def _verify_live(args: argparse.Namespace, address: NatsAddress) -> int:
     async with operator_link(address, "fairlead-verify") as link:
         with keep_modules():
-            from fairlead_cli.audit.log_report import verify_log  # noqa: PLC0415
+            from fairlead_cli.audit.live_log import verify_log  # noqa: PLC0415
         return await verify_log(args, link)

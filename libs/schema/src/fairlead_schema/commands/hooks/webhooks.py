@@ -7,7 +7,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 from fairlead_schema.identity.principal import PrincipalName
 from fairlead_schema.ids import DeliveryId, WebhookId
 from fairlead_schema.model import InputModel, Model
-from fairlead_schema.webhooks.record import UndeliveredEvent, WebhookEvent
+from fairlead_schema.webhooks.event_names import WebhookEvent
+from fairlead_schema.webhooks.record import UndeliveredEvent
 from fairlead_schema.webhooks.signature import secret_key
 
 URL_LENGTH_MAX: Final = 2048

@@ -25,12 +25,7 @@ from fairlead_schema.commands.hooks.webhooks import (
 )
 from fairlead_schema.errors import InvalidRequest, WebhookNotFound
 from fairlead_schema.ids import TenantId, WebhookId
-from fairlead_schema.webhooks.record import (
-    WebhookRecord,
-    WebhookSecret,
-    WebhookState,
-    is_gone,
-)
+from fairlead_schema.webhooks.record import WebhookRecord, WebhookSecret, WebhookState, is_gone
 from fairlead_schema.webhooks.signature import secret_id, secret_text
 from fairlead_service import ids
 from fairlead_service.audit import audit_command
